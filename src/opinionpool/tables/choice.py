@@ -1,9 +1,9 @@
-"""Which column of a table plays which role: names choose, contents only veto, and everything else is asked.
+"""Choice of the column for each role: headers propose, cells only veto, and the user is asked about all else.
 
-A layout is one of a few shapes with a column for each role that it needs. All assignments that names allow are judged;
-what speaks against one is final, or a caveat that the user may dispel. Where exactly one is left, and no other has but
-caveats, the table is read so. One exception: in a table without an expert column, the columns of numbers whose names
-are words for nothing else are the experts, and the one column of unique words left is the event.
+A reading has one of a few shapes, and a column for each role that the shape needs. All readings that headers allow are
+judged: an objection is a veto, or a caveat that the user may overrule. If exactly one reading has neither, and no other
+has only caveats, the table is read so. One exception: in a table without an expert column, the columns of numbers
+whose headers are words for nothing else are the experts, and the one column of unique words left is the event.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from opinionpool.tables.roles import (
 )
 from opinionpool.text import counted, listed, shown
 
-# Assignments of columns to the roles of a shape that are tried, and columns tried for a role where no name says which.
+# Most assignments of columns to a shape's roles that are tried, and most columns for a role that no header names.
 _TRIED, _GUESSED = 2000, 12
-# More columns of words than these that differ within an event are those of things that are no events.
+# Most columns of words that may differ within an event; if there are more, the key is not that of events.
 _OTHERS = 5
 
 
@@ -156,7 +156,7 @@ class Choice:
         return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Return `named` without question texts beside ids and without experts; all of `named` if none is left."""
+        """Return the columns `named`, less texts of questions beside ids, and less experts; all if none is left."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
@@ -164,11 +164,11 @@ class Choice:
 
     @cached_property
     def _scores(self) -> list[Column]:
-        """Columns that are called scores, whose cells may be forecasts."""
+        """Columns whose headers name scores, and whose cells may be forecasts."""
         return [c for c in self._plain if "score" in c.says and c.forecasts]
 
     def _row_names(self) -> list[tuple[int, ...]]:
-        """Return candidates for row names: the one column of unique texts, else of an index; () for row numbers."""
+        """Return candidates for names of rows: the only column of unique texts, else of an index; () is row numbers."""
         texts = [
             c
             for c in self.free
@@ -229,7 +229,7 @@ class Choice:
     def _part_of_event(self, column: Column) -> bool:
         """Return True if a column may be part of an event's key: a name, a day, or the number of a round.
 
-        Rounds are whole numbers, by name no forecasts; the time at which a forecast was made is no part.
+        Rounds are integers whose header names no forecasts; the time at which a forecast was made is no part.
         """
         roles = self.roles(column)
         if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
@@ -267,7 +267,7 @@ class Choice:
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
-        """Return the columns named after outcomes."""
+        """Return those of `columns` whose headers name a class that is an outcome in the table."""
         happened = self.happened(Reading(ONE, roles, ()))
         names = class_names([c.name for c in columns], happened) if columns else []
         return [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
@@ -402,7 +402,7 @@ class Choice:
             yield "columns do not add up to 1 as those of classes do"
 
     def _adds(self, reading: Reading) -> bool:
-        """Whether forecast columns add up to 1; in more than `FEW` rows, unless headers name all outcomes."""
+        """Whether forecast columns add up to 1; in more than `FEW` rows, unless their headers name all outcomes."""
         return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else FEW + 1)
 
     def _names_classes(self, reading: Reading) -> bool:
@@ -416,7 +416,7 @@ class Choice:
         return False
 
     def happened(self, reading: Reading) -> frozenset[str]:
-        """Return the distinct outcomes in lower case, without words for void and unresolved events."""
+        """Return the distinct outcomes of a reading, in lower case, without words for void and unresolved events."""
         words = [self.profile.columns[p].words.values for p in reading.roles.get("outcome", ())]
         found = {word.lower() for word in chain(*words, self.beside.happened)}
         return frozenset(found - VOID - UNSETTLED - {*self.void})
@@ -447,14 +447,14 @@ class Choice:
             yield "it holds one word throughout"
 
     def _says_which(self, reading: Reading, column: Column) -> bool:
-        """Whether a column of outcomes says of each row whether its class happened."""
+        """Whether the rows of an outcome column say whether the class in that row happened."""
         events, labels = self.profile.key(reading.roles["event"]), reading.roles.get("class", ())
         return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
     def _answers(self, reading: Reading) -> list[Column]:
         """Return unused columns that may be outcomes: the header hints at it, or rows are events and cells yes or no.
 
-        Beside verdicts or scores, a column of levels or grades with one value an event may be an outcome too.
+        Beside verdicts or scores, a column of levels or grades with one value per event may be an outcome too.
         """
         look, event, wide = self.profile, reading.roles.get("event", ()), reading.shape.numbered
         able = [c for c in self._plain if (wide and c.yes_no) or c.may_be_outcome]
@@ -467,7 +467,7 @@ class Choice:
         return [c for c in able if c.place not in reading.used]
 
     def _names_columns(self, column: Column) -> bool:
-        """Whether the words of a column are the last words of headers, as outcomes are those of columns of classes."""
+        """Whether the words of a column are the last words of headers, as outcomes are if columns are classes."""
         last = {normal(c.name).split("_")[-1] for c in self.numbers}
         return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= last
 

@@ -1,6 +1,6 @@
-"""All faults that prevent reading a table, found in one go: each is remedied by its option, and reading goes on.
+"""All faults that prevent reading a table, found in one go: after each, an option remedies it, and reading goes on.
 
-Reading goes on from the stage that the option matters for; what was read before is not read again.
+Reading goes on with the first stage that the option affects; results of earlier stages are kept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from opinionpool.tables.read import open_tables
 from opinionpool.tables.roles import KEYED
 from opinionpool.tables.table import Table
 
-# Faults in one table, and ways to read it that are gone.
+# Most faults that are remedied one after the other, and most ways to read a table that are tried.
 _FAULTS, _WAYS = 40, 4
 # Options that name words for no answer, or no outcome.
 _NONE = ("missing_values", "void_values")
-# Options that matter when a file is opened; and all in the order of the harm that a wrong one does.
+# Options that affect how a file is opened; and all options by the harm of a wrong value, most harmful first.
 _OPENING = {name for name, option in OPTIONS.items() if option.stage == STAGES[0]}
 _ORDER = list(OPTIONS)
 
@@ -30,8 +30,8 @@ _ORDER = list(OPTIONS)
 class Fault:
     """A fault that prevents reading a table, or an improvement that is proposed, with its count and remedies."""
 
-    text: str  # what and where, for people
-    count: int  # how many cells, rows or forecasts are concerned
+    text: str  # what is wrong and where, for messages
+    count: int  # number of cells, rows or forecasts that are concerned
     # options that remedy it, any of which would do; the first was taken. Empty if none does.
     remedies: tuple[Remedy, ...]
     proposed: bool = False  # whether the table could be read without it
@@ -49,7 +49,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to read a table: its options, the faults met, and the forecasts (None if it fails)."""
+    """One way to read a table: its options, the faults found until then, and the forecasts (None if it fails)."""
 
     options: ReadOptions
     faults: tuple[Fault, ...]
@@ -57,26 +57,26 @@ class Way:
 
     @property
     def texts(self) -> set[str]:
-        """Texts of the faults."""
+        """Texts of the faults that were found."""
         return {fault.text for fault in self.faults}
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The ways that were tried to read a table, with the faults met."""
+    """All ways to read a table that were tried, each with its options and the faults found."""
 
     ways: tuple[Way, ...]
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The faults that are met whichever way is taken, the most harmful first; proposals come last."""
+        """Faults found in every way to read the table, the most harmful first; those only proposed come last."""
         found = {fault.text: fault for way in reversed(self.ways) for fault in way.faults}
         found = {text: of for text, of in found.items() if all(text in way.texts for way in self.ways)}
         return tuple(sorted(found.values(), key=lambda fault: (fault.proposed, fault.harm)))
 
     @property
     def readable(self) -> tuple[Way, ...]:
-        """The ways that lead to forecasts, without ways that have equal options."""
+        """The ways that lead to forecasts, one for each set of options."""
         found = [way for way in self.ways if way.forecasts is not None]
         return tuple({tuple(way.options.arguments()): way for way in reversed(found)}.values())[::-1]
 
@@ -149,10 +149,7 @@ class _Search:
                 self.go(going_on, options.revised(remedy), (*faults, fault))
 
     def _keeps(self, reader: TableReader | None, remedy: Remedy) -> bool:
-        """Return False if what `remedy` declares missing or void takes away forecasts, or a second word for outcomes.
-
-        It must leave some outcome, too.
-        """
+        """Return False if `remedy` removes forecasts, or two or all words of outcomes, as missing or void."""
         if reader is None or remedy.keys().isdisjoint(_NONE) or "melted" not in reader.__dict__:
             return True
         after = reader.asked.revised(remedy)

@@ -1,4 +1,4 @@
-"""The shape of a table and the column of each role, and the question where names leave more than one reading."""
+"""Layout of a table: its shape and the column of each role; and the question if headers leave several readings."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from opinionpool.tables.units import looks_numeric
 from opinionpool.tables.where import condition
 from opinionpool.text import counted, listed, quoted, shown, typed
 
-# Readings that a question offers, and columns that it shows.
+# Most readings that a question offers, and most columns that it shows.
 _OFFERED, _SHOWN = 6, 30
-# Columns at most whose roles a reading that is offered guesses.
+# Most roles that are guessed in a reading that is offered.
 _GUESSES = 2
 
 
-# What the user says of a role: its column, several, or none.
+# Header, or headers, of the columns to which the user gives a role; None if no column has the role.
 Named: TypeAlias = str | tuple[str, ...] | None
 # A reading and the options that lead to it.
 _Way: TypeAlias = tuple[Reading, Mapping[str, object]]
@@ -60,14 +60,14 @@ class Layout:
     """Positions of a table's columns by role."""
 
     shape: Shape
-    roles: Mapping[str, int]
-    forecasts: tuple[int, ...] = ()  # the columns that hold them; empty where `roles` has a column of probabilities
-    cells: tuple[tuple[str | None, str | None], ...] = ()  # their expert and class, None where rows or nothing says it
+    roles: Mapping[str, int]  # position of the column of each role
+    forecasts: tuple[int, ...] = ()  # columns of forecasts; empty if `roles` has a column of probabilities
+    cells: tuple[tuple[str | None, str | None], ...] = ()  # expert and class of each; None if no header says it
     unused: tuple[int, ...] = ()  # columns that play no role
     priors: Mapping[str, int] = field(default_factory=dict)  # from class to the column of its priors
-    events: tuple[str, ...] = ()  # what each of `forecasts` is about, where a row is one expert's
-    guessed: tuple[str, ...] = ()  # roles that no name says
-    verdicts: tuple[int, ...] = ()  # the column that says which class each of `forecasts` is of, where there are any
+    events: tuple[str, ...] = ()  # event of each of `forecasts`, if each row is one expert's
+    guessed: tuple[str, ...] = ()  # roles that the header of their column does not name
+    verdicts: tuple[int, ...] = ()  # column of verdicts for each of `forecasts`, if there are such
 
     @property
     def long(self) -> bool:
@@ -111,7 +111,7 @@ def find_layout(
 
 
 def _mixed(choice: Choice) -> Iterator[_Way]:
-    """Yield the reading of fractions beside columns called scores, and of verdicts, each with its own scale."""
+    """Yield the way to read fractions beside columns of scores or verdicts, each of these with a scale of its own."""
     scores = [c for c in choice.free if "score" in c.says and c.spread == "scale"]
     if scores and any(c.fractions for c in choice.numbers):
         scales = shared_scales({c.name: Spread.of(c.values) for c in scores})
@@ -120,7 +120,7 @@ def _mixed(choice: Choice) -> Iterator[_Way]:
 
 
 def _verdicts(choice: Choice) -> Iterator[_Way]:
-    """Yield readings of columns called the outcome as verdicts on another: all that share a scale, else each."""
+    """Yield ways to read columns named as outcomes as verdicts on another one: all that share a scale, else each."""
     found = choice.profile.recognised(("outcome",))
     alike = {c.name: c.words.values for c in choice.free if c.name in found and not c.roles}
     shared = Scale.of_verdicts([*{*chain(*alike.values())}]) if len(alike) > 1 else None
@@ -130,7 +130,7 @@ def _verdicts(choice: Choice) -> Iterator[_Way]:
 
 
 def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
-    """Yield the only reading, if there is one, once columns have these scales and some are named as forecasts."""
+    """Yield the only way to read a table, if there is one, with `scales` for columns and the columns `forecasts`."""
     given = choice.given_roles
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
@@ -184,7 +184,7 @@ def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
 
 
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each `_meaning`, without readings that are `within` or `_outdone` by another one."""
+    """Return one reading for each `_meaning`, less those that are `within` another one or `_outdone` by one."""
     found: dict[object, Reading] = {}
     for reading in readings:
         found.setdefault(_meaning(choice, reading), reading)

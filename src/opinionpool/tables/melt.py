@@ -1,4 +1,4 @@
-"""Tables of every shape to long rows: one for each number that an expert gave."""
+"""Conversion of tables of every shape to long form, with a row for each number that an expert gave."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Melted:
     long_rows: LongRows
     row_events: Index  # (rows,); the event of each row, -1 where it has none
     row_labels: Index  # (rows,); the class of each row of a long table with classes, else 0
-    written: list[str]  # the classes that forecasts were given for
+    written: list[str]  # labels of the classes that forecasts were given for
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Reading:
     percent: dict[int, bool] = field(default_factory=dict)  # whether unmarked numbers are percentages, by column
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
-        """Return columns as plain numbers; None for a column with cells other than numbers and words for no answer."""
+        """Return `columns` as plain numbers; None for one with cells other than numbers and words for no answer."""
         return table.numbers(columns, self.rules.missing_words)
 
     def probabilities(
@@ -92,7 +92,7 @@ class Reading:
         return np.where(np.isin(values, codes), np.nan, values) if codes else values
 
     def times(self, table: Table, layout: Layout, rows: slice | Index, role: str = "time") -> Times | None:
-        """Return when the forecasts in `rows` were made, or when they expire, by `role`; None without such a column."""
+        """Return the times in `rows` of the column with `role`, "time" or "expires"; None without such a column."""
         if role not in layout.roles:
             return None
         return self.column_times(table, layout.roles[role], role)[rows]
@@ -102,7 +102,7 @@ class Reading:
         return read_times(table, column, self.rules.missing_words, role, self.options.dates, self.notes)
 
     def half_units(self, long_rows: LongRows) -> Array:
-        """Return half a unit of the last digit that each number is written with, (M,), as a fraction."""
+        """Return half a unit of the last digit that is written of each number, as a fraction, (M,)."""
         units = np.empty(len(long_rows.value))
         for column in np.unique(long_rows.column).tolist():
             percent = unmarked_percent(long_rows.table.names[column], self.rules)
@@ -126,7 +126,7 @@ def row_events(table: Table, layout: Layout) -> Words:
 
 
 def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
-    """Return the experts that `include` and `exclude` leave, in their order."""
+    """Return the distinct `experts` that the options include and exclude leave; raise if none is left."""
     names, include, exclude = list(dict.fromkeys(experts)), options.include, options.exclude
     for name in map(str, (*include, *exclude)):
         if name not in names:
@@ -172,7 +172,7 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
 
 
 def _of_files(experts: Words, files: Words, single: bool) -> Words:
-    """Expert of each row, one for each combination of file and expert; named after the file if `single`."""
+    """Return the expert of each row, if each file has experts of its own; named after the file if `single`."""
     codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
     used = np.unique(codes[codes != BLANK])
     names = [file if single else f"{file} {expert}" for file in files.values for expert in experts.values]
@@ -192,7 +192,7 @@ class _Source:
     about: int | None = None  # the column that holds the classes or verdicts
 
     def repeats(self, table: Table, files: Words) -> bool:
-        """Whether several files have a number of one event, expert and class."""
+        """Whether two files have a number of the same event, expert and class."""
         codes = [each.codes for each in (self.event, self.expert, table.words(self.column))]
         there = np.all([each != BLANK for each in codes], axis=0)
         key = np.stack([each.codes[there] for each in (self.event, self.expert, self.label, files)])
@@ -200,7 +200,7 @@ class _Source:
         return bool(np.unique(found[:-1], axis=1).shape[1] < found.shape[1])
 
     def check_names(self, table: Table, layout: Layout, present: Mask) -> None:
-        """Raise if the mask `present` has a row without an event, expert, class or verdict."""
+        """Raise if a row in the mask `present` lacks its event, expert, class or verdict."""
         about = "class" if "class" in layout.roles else "verdict"
         places = {"event": layout.roles.get("event"), "expert": layout.roles.get("expert"), about: self.about}
         for (role, place), words in zip(places.items(), (self.event, self.expert, self.label), strict=True):
@@ -215,16 +215,16 @@ class _Source:
 
 
 def _has_single_labels(event: Index, label: Index) -> bool:
-    """Whether each event has a single label in all its rows; blank labels do not count."""
+    """Whether each event has the same label in all its rows; blank labels do not count."""
     known = label != BLANK
     pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
     return len(np.unique(pairs[:, 0])) == len(pairs) > 0
 
 
 def _sources(table: Table, layout: Layout, reading: Reading) -> tuple[list[_Source], list[str]]:
-    """Columns of forecasts, and the classes that they are about.
+    """Return the columns of forecasts, and the classes that these are about.
 
-    Where rows of several files have one event, expert and class, and no times, experts are those of each file.
+    Each file has experts of its own if rows of several files, without times, have the same event, expert and class.
     """
     columns, cells = layout.forecasts or (layout.roles["probability"],), layout.cells or ((None, None),)
     constant = partial(np.broadcast_to, shape=table.rows)
@@ -249,7 +249,7 @@ def _sources(table: Table, layout: Layout, reading: Reading) -> tuple[list[_Sour
 
 
 def _labels(columns: Sequence[Words], by_class: bool, rules: NumberRules) -> list[Words]:
-    """Columns of classes, or of verdicts among those of all columns; verdicts that differ only in capitals are one."""
+    """Return columns of classes as they are, and columns of verdicts with shared codes that ignore case."""
     if by_class:
         return list(columns)
     spelled: dict[str, str] = {}
@@ -262,7 +262,7 @@ def _labels(columns: Sequence[Words], by_class: bool, rules: NumberRules) -> lis
 
 
 def melt(table: Table, layout: Layout, reading: Reading) -> Melted:
-    """Return the long form of a table, with the number of each row in each column of forecasts."""
+    """Return the long form of a table: a row for each number in its columns of forecasts."""
     sources, classes = _sources(table, layout, reading)
     experts, events = {id(each.expert): each.expert for each in sources}.values(), sources[0].event
     kept = choose([name for each in experts for name in each.values], reading.options)
@@ -305,7 +305,7 @@ def melt(table: Table, layout: Layout, reading: Reading) -> Melted:
 
 
 def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None, reading: Reading) -> Array:
-    """A column as fractions, (rows,), by the unit or the scale of each row's expert."""
+    """Return a column as fractions, (rows,), by the unit or the scale of each row's expert."""
     who, column = source.expert, source.column
     if layout.long or not source.label.values or layout.verdicts:
         levels = read_levels(table, column, who.values, who.codes, reading.rules)
@@ -316,7 +316,7 @@ def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None
 
 
 def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bool) -> dict[str, npt.NDArray[Any]]:
-    """Arrays with one value for each number in the rows `present`; without `rows` if they are `every` row."""
+    """Return fields of `LongRows` for the numbers in rows `present`; `rows` is empty if these are `every` row."""
     rows = slice(None) if every else np.flatnonzero(present).astype(np.int32)
     found = {"event": source.event.codes, "expert": expert, "label": source.label.codes, "value": value}
     found = {name: of[rows] for name, of in found.items()}
@@ -326,7 +326,7 @@ def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bo
 
 
 def _both(verdicts: list[str], table: Table, source: _Source) -> list[str]:
-    """The verdict and its opposite, if there is but one; raise if there are more than two."""
+    """Return the two verdicts, or the only one and its opposite; raise if there are more than two."""
     if len(verdicts) > 2:
         name = table.names[source.column if source.about is None else source.about]
         raise LayoutError(

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, as evidence on the roles that they play; in large tables, in a sample of rows."""
+"""Contents of the columns of a table, as evidence on their roles; of a large table, in a sample of its rows."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from opinionpool.tables.times import are_times
 from opinionpool.tables.units import MISSING, looks_numeric, written_numbers
 from opinionpool.text import counted, listed, shown, typed
 
-# Cells that are looked at, and from how many places of a large table.
+# Most cells that are looked at, and the number of places in a large table that these are from.
 CELLS, LOOKS = 1 << 18, 9
-# A column of forecasts may have so many different codes outside [0, 100], or such a share of other numbers there.
+# Most distinct codes outside [0, 100] in a column of forecasts, and the largest share of numbers there.
 _CODES, _STRAY = 2, 0.05
-# More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
+# If more events than this, and than this share, have several outcomes, these are answers, and no mistakes.
 FEW, _SHARE = 2, 0.1
-# Columns of a table in which those that add up to 1 are looked for, and how many classes they may be of.
+# Most columns of a table in which sets that add up to 1 are looked for, and most columns of a set.
 _MANY, _CLASSES = 100, 8
-# Words at most that are looked at as levels of a scale, or as kinds of rows.
+# Most words of a column that may be levels of a scale, or kinds of rows.
 _WORDS = 11
-# How far probabilities over classes may be off 1 by rounding.
+# Most that a sum over classes may differ from 1 by rounding.
 _OFF = 0.02
 
 
@@ -54,17 +54,17 @@ _OFF = 0.02
 class Column:
     """A column with its header, its cells and their kind."""
 
-    place: int
-    name: str
+    place: int  # position in the table
+    name: str  # header
     words: Words  # the cells that were looked at, words for "no answer" blank
     values: Array  # (rows,); numbers as they are written, with a per cent sign or not; NaN where there is none
     kind: str  # {"number", "text", "mixed", "time", ""}: what most cells hold, "" where all are blank
-    levels: bool = False  # whether its values are what levels of a scale are taken as
-    several: bool = False  # whether more columns hold levels
+    levels: bool = False  # whether `values` are the fractions for levels of a scale
+    several: bool = False  # whether other columns hold levels too
 
     @classmethod
     def of(cls, place: int, name: str, words: Words) -> Column:
-        """Return the column with these cells, their numbers and their kind."""
+        """Return the column at position `place` with the header `name` and the cells `words`."""
         numbers = written_numbers(Words(np.arange(len(words.values)), words.values))
         numeric = np.array(list(map(looks_numeric, words.values)), dtype=bool)
         meant, some = int(words.counts[numeric].sum()), int(words.counts.sum())
@@ -74,19 +74,19 @@ class Column:
 
     @cached_property
     def known(self) -> Array:
-        """The numbers in the column, without NaN."""
+        """Numbers in the column, without NaN for other cells."""
         return self.values[~np.isnan(self.values)]
 
     @cached_property
     def roles(self) -> frozenset[str]:
-        """The roles that the header names; for levels in the only column of verdicts or scores, the probability."""
+        """Roles that the header names; probability for levels of scores or verdicts, if no other column has levels."""
         if self.scored and not self.several:
             return frozenset({PROBABILITY})
         return roles_of(self.name) or frozenset({"outcome"} if self.says_end else ())
 
     @property
     def says_end(self) -> bool:
-        """Whether its words are yes or no beside those for void or open events, or with "Resolved" before them."""
+        """Whether cells are yes or no beside words for void or open events, or with "Resolved" before them."""
         words = {*map(bare, self.folded)}
         ends = self.kind == "text" and bool(words & TRUTH) and not self.folded <= TRUTH | {"unknown", "?"}
         return ends and words <= TRUTH | USUAL.every
@@ -98,7 +98,7 @@ class Column:
 
     @cached_property
     def says(self) -> frozenset[str]:
-        """The kinds of words in the header: "never", "summary", "score", "unsure", "head", "question"."""
+        """Kinds of words in the header, as `words_of` finds them; without "score" if the cells are levels."""
         return words_of(self.name) - ({"score"} if self.levels else set())
 
     @cached_property
@@ -112,7 +112,7 @@ class Column:
 
     @property
     def is_id(self) -> bool:
-        """Whether the header is that of ids: it ends in "_id"."""
+        """Whether the header ends in "_id", as that of a column of ids."""
         return normal(self.name).endswith("_id")
 
     @property
@@ -138,7 +138,7 @@ class Column:
 
     @property
     def is_grade(self) -> bool:
-        """Whether the header names a score, and the few distinct cells could be grades that happened."""
+        """Whether the header names a score, and the cells are few distinct ones that may be grades of outcomes."""
         few = 1 < self.distinct <= 11 and (self.is_two or self.kind == "text" or self.whole == 1)
         return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
 
@@ -158,7 +158,7 @@ class Column:
 
     @property
     def is_label(self) -> bool:
-        """Whether the header may be that of an outcome, and names no role."""
+        """Whether the header hints at an outcome, but names no role."""
         return "unsure" in words_of(self.name) and not roles_of(self.name)
 
     @cached_property
@@ -168,7 +168,7 @@ class Column:
 
     @property
     def is_two(self) -> bool:
-        """Whether the cells are two words, in any case, or 0 and 1."""
+        """Whether the cells are two distinct words, in whatever case, or 0 and 1."""
         return (self.distinct == 2 and self.binary) or (self.kind == "text" and len(self.folded) == 2)
 
     @property
@@ -188,7 +188,7 @@ class Column:
 
     @property
     def is_amount(self) -> bool:
-        """Whether the cells may be amounts, as outcomes: numbers above 1 under a header that names no forecast."""
+        """Whether the cells may be amounts that are outcomes: some are above 1, and the header hints at an outcome."""
         return "unsure" in self.says and "head" not in self.says and self.kind == "number" and self.span[1] > 1
 
     @property
@@ -261,7 +261,7 @@ class Column:
 
     @cached_property
     def spread(self) -> str:
-        """Kind of the numbers by their spread, as `Spread.kind` has it."""
+        """Kind of the numbers, such as fractions, percentages or odds, as `Spread.kind` names it."""
         return Spread.of(self.values).kind
 
     @property
@@ -281,13 +281,13 @@ class Column:
         return not clear.any() or bool(((self.values > self.half) == yes)[clear].mean() > 1 - _SHARE)
 
     def differs(self, other: Column) -> bool:
-        """Whether any row has a word here and another one in `other`, in any case; rows with a blank aside."""
+        """Whether a row has different words, in whatever case, in this column and in `other`; blanks are no words."""
         own, its = ([word.lower() for word in column.words.values] for column in (self, other))
         pairs = set(zip(self.words.codes.tolist(), other.words.codes.tolist(), strict=True))
         return any(BLANK not in pair and own[pair[0]] != its[pair[1]] for pair in pairs)
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:
-        """Return name, type, number of values, range or example, and role, as the question about columns shows them."""
+        """Return name, type, number of values, range or example, and `role`: a line of the question about columns."""
         if self.levels:
             return Column.of(self.place, self.name, self.words).line(role)
         kind = {"number": "numbers", "text": "text", "mixed": "numbers and text", "time": "times", "": "blank"}
@@ -315,7 +315,7 @@ class Profile:
         self._keys: dict[tuple[int, ...], Index] = {}
 
     def with_key(self, names: Sequence[str]) -> Profile:
-        """Return the profile with a further column, the key that the columns `names` form together."""
+        """Return a copy with a further column: the key that the columns `names` form together."""
         found = copy(self)
         at = {column.name: column.place for column in reversed(self.columns)}
         key, name = self.key([at[name] for name in names]), BETWEEN.join(names)
@@ -324,7 +324,7 @@ class Profile:
         return found
 
     def with_scales(self, scales: Mapping[str, Scale], given: Mapping[str, str | Collection[str] | None]) -> Profile:
-        """Return the profile, with columns of levels as the fractions that `scales` give.
+        """Return a copy in which columns of levels have the fractions that `scales` give to these.
 
         A scale for all columns, "*", applies to those that hold mostly levels and whose headers name no other role.
         """
@@ -339,13 +339,13 @@ class Profile:
 
     @cached_property
     def pairs(self) -> list[tuple[str, int, int]]:
-        """Experts with the positions of their columns of verdicts, of one or two words, and of their confidence."""
+        """Experts, each with the positions of its verdict column (one or two words) and its confidence column."""
         found = verdict_pairs([column.name for column in self.columns])
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
 
     @cached_property
     def fates(self) -> frozenset[int]:
-        """Columns called as what happened to another: gold_x or x_result beside x."""
+        """Positions of columns named as the outcome of another one: gold_x or x_result beside x."""
         names = {normal(column.name) for column in self.columns}
         found = set[int]()
         for c in self.columns:
@@ -356,7 +356,7 @@ class Profile:
 
     @cached_property
     def sums(self) -> list[frozenset[int]]:
-        """Sets of columns side by side that add up to 1 in nearly all of several rows: the classes of one forecast."""
+        """Sets of neighbouring columns that add up to 1 in nearly all rows, as the classes of a forecast do."""
         able = [c.place for c in self.columns if c.kind == "number" and c.span[0] >= 0 and not c.binary]
         found: list[frozenset[int]] = []
         while len(able) > 1 and len(self.columns) <= _MANY:
@@ -367,13 +367,13 @@ class Profile:
         return found
 
     def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
-        """Return the scales of columns of verdicts or grades, by header; headers may name no other role than `own`."""
+        """Return the scales of columns of verdicts or grades, by header, if it names no role but those in `own`."""
         return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
 
     def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
         """Return the scales of columns of few words, verdicts or grades, by header; None where the order is unknown.
 
-        Headers may name no other role than `own`, and may hint at an outcome only if `own` has a role.
+        Headers may name no role but those in `own`, and may hint at an outcome only if `own` is not empty.
         """
         return {
             column.name: Scale.of_verdicts(column.words.values, "score" in column.says)
@@ -384,9 +384,9 @@ class Profile:
         }
 
     def amounts(self, column: Column) -> list[str]:
-        """Return the words in whose rows a column called the probability goes beyond 0 and 1, as it does in no others.
+        """Return the words of `column` in whose rows probabilities are mostly beyond 0 and 1, so that they are amounts.
 
-        Rows of quantiles are such rows, whatever they hold.
+        Empty if other rows have numbers beyond 0 and 1 too. The word quantile is always returned.
         """
         found = [word for word in column.words.values if word.lower() == "quantile"]
         for each in self.columns if column.distinct <= _WORDS and not found else ():
@@ -397,7 +397,7 @@ class Profile:
         return found if len(found) < column.distinct else []
 
     def _shared_words(self, names: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the columns `names` whose few words are those of others of them too, and these words."""
+        """Return the headers among `names` of columns that share words with one another, and their words if few."""
         able = [c for c in self.columns if c.name in names and c.kind == "text" and not c.roles]
         able = [c for c in able if not {"never", "unsure"} & c.says]
         times = Counter(chain.from_iterable(c.folded for c in able))
@@ -407,7 +407,7 @@ class Profile:
         return ([c.name for c in able], [*words.values()]) if few else ([], [])
 
     def hint(self, names: Collection[str], known: bool = False) -> str:
-        """Return the hint to name the levels of columns that may hold verdicts; if `known`, only where a scale fits."""
+        """Return the request to name the levels of verdicts in columns `names`; if `known`, only of known scales."""
         able = {name: s for name, s in self._few_words().items() if s or (not known and "verdict" in roles_of(name))}
         scales = {name: scale for name, scale in able.items() if name in names}
         if not scales:
@@ -419,9 +419,9 @@ class Profile:
         return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
 
     def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
-        """Return the column of verdicts that stand in place of forecasts, and its scale; None if there is none.
+        """Return header and scale of the column of verdicts that is read as the forecasts; None if there is none.
 
-        `given` are columns by the roles that a user gives them.
+        `given` has the columns that the user names, by role.
         """
         if "verdict" in given:
             found = [c for c in self.columns if c.name == given["verdict"]]
@@ -461,11 +461,11 @@ class Profile:
         return self.differing(place, places)[0] > 0
 
     def distinguishes(self, place: int, places: Sequence[int]) -> bool:
-        """Return True if a column in which words recur distinguishes all rows that agree in the columns `places`."""
+        """Return True if the column `place` has repeated words, and distinguishes all rows that agree in `places`."""
         return bool(self.repeated([place])) and not self.repeated([*places, place])
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
-        """Return the number of events in which a column varies, of all events, and whether it is beyond mistakes."""
+        """Return in how many events a column varies, the number of events, and whether mistakes are excluded."""
         key, codes = self.key(event), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
@@ -496,7 +496,7 @@ class Profile:
         return found if adds and len(experts) not in {1, len(found)} else None
 
     def own(self, columns: Sequence[Column], role: str) -> list[int]:
-        """Return the columns whose header is exactly `role`, else all `columns`; without those equal to the first."""
+        """Return the positions of `columns` whose header is exactly `role`, else of all, less equals of the first."""
         found = [c for c in columns if c.named(role)] or columns
         return [c.place for c in found if c is found[0] or (role != TEXT and not self.same(c.place, found[0].place))]
 
@@ -505,7 +505,7 @@ class Profile:
         return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
 
     def add_up(self, places: Sequence[int], rows: int = 1) -> bool:
-        """Whether columns add up to 1, or 100, in 90% of the rows without blanks, which are at least `rows`."""
+        """Whether columns sum to 1 (or 100) in 90% of the rows without blanks, and these are `rows` or more."""
         sums = np.sum([self.columns[place].values for place in places], axis=0)
         sums = sums[~np.isnan(sums)]
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
@@ -515,7 +515,7 @@ class Profile:
 
 
 def sides(columns: Sequence[Column]) -> list[list[Column]]:
-    """Return alternative sets of forecast columns: those of the last time; else by suffix, as ann_w2 and bob_w2."""
+    """Return alternative sets of forecast columns: the last period's, else one for each suffix, as ann_w2, bob_w2."""
     periods = [c for c in columns if c.period]
     if len(periods) > 1:
         return [[c for c in columns if c not in periods[:-1]]]
@@ -528,9 +528,9 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns that share no word with three or more others that end in the same word, as x_pop does.
+    """Return the columns outside a family, which is three or more whose headers end, or begin, with the same word.
 
-    Or that begin with the same, as p_x does, if they hold other numbers: gpt_4 and gpt_5 may stand beside others.
+    They share no word with the family and, if it begins with the same word (p_x, p_y), have another kind of numbers.
     """
     for end in (-1, 0):
         words = {c.place: (normal(c.name) if end == 0 else c.name.lower()).split("_") for c in columns}
@@ -546,7 +546,7 @@ def strangers(columns: Sequence[Column]) -> list[Column]:
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Column:
-    """Return a column as fractions, if most of its cells are levels or it is `named`; else unchanged.
+    """Return a copy of `column` with levels as fractions, if most cells are levels or it is `named`; else itself.
 
     In a column called score or verdict, levels may be on the scales of experts.
     """
@@ -568,7 +568,7 @@ def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Co
 
 
 def _concatenated(parts: Sequence[Words], missing: frozenset[str]) -> Words:
-    """Return one column from the cells of several parts of a table, missing words as blanks."""
+    """Return one column from the cells of several parts of a table, with words in `missing` as blanks."""
     position: dict[str, int] = {}
     codes = [
         np.append(

@@ -1,4 +1,4 @@
-"""What stands out among numbers and names: how often experts gave which numbers, names that hardly differ, totals."""
+"""Remarks on numbers and names: counts of extreme forecasts, names that hardly differ, and rows of totals."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from opinionpool.tables.units import NumberRules, looks_numeric
 from opinionpool.tables.where import condition
 from opinionpool.text import FORMULAS, is_formula, quoted, shown, typed
 
-# Numbers that are looked at together, so that they stay in the cache.
+# Size of the blocks in which numbers are counted, which stay in the cache.
 _BLOCK = 1 << 16
-# So many numbers of exactly 1%, and none above, are no percentages where those of others are.
+# If an expert has so many numbers of exactly 1%, and none above, these may be no percentages.
 _ONES = 3
-# A number up to 1, read as a percentage.
+# Largest value of a number up to 1 that was read as a percentage.
 _LOW = 0.01 + 1e-9
 
 
@@ -36,21 +36,21 @@ class ForecastCounts:
     """Counts of extreme values in each expert's forecasts, which add up over parts of a table."""
 
     experts: Sequence[str]
-    by_class: bool  # whether numbers are about classes
-    halves: int
-    # every, zeros, ones, extreme: (experts,); numbers, exact ones, and those beyond 5% or 95% that are not 0
+    by_class: bool  # whether a forecast has a number for each class
+    halves: int  # how many numbers are exactly one half
+    # every, zeros, ones, extreme: (experts,); all numbers, those of 0, of 1, and those beyond 5% or 95% but not 0
     every: Index
     zeros: Index
     ones: Index
     extreme: Index
-    # above, inside, exact: (experts,); with --percent, those above 1%, within 0 and 1%, and of exactly 1%
+    # above, inside, exact: (experts,); with --percent, numbers above 1%, between 0 and 1%, and of exactly 1%
     above: Index
     inside: Index
     exact: Index
 
     @classmethod
     def of(cls, long_rows: LongRows, percent: bool = False, marked: Sequence[str] = ()) -> ForecastCounts:
-        """Return the counts of some forecasts; if `percent`, also of those up to 1% outside the columns `marked`."""
+        """Return the counts of `long_rows`; if `percent`, also of numbers up to 1% outside the columns `marked`."""
         size, halves = len(long_rows.experts), 0
         signed = [i for i, name in enumerate(long_rows.table.names) if name in marked]
         every, zeros, ones, extreme, inside, exact = np.zeros((6, size), dtype=np.intp)
@@ -123,7 +123,7 @@ class ForecastCounts:
         return notes
 
 
-# Events up to which their names are compared.
+# Number of events up to which their names are compared.
 _EVENTS = 50_000
 _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]+\s*")
 
@@ -169,7 +169,7 @@ def formula_notes(names: Sequence[str]) -> list[Note]:
     return [finding("formulas", names=odd)] if odd else []
 
 
-# What may be an event, unless its outcome is a number such as only sums are.
+# Names of rows of sums, if the outcome in the row is a number that only a sum can be.
 _COUNTS = frozenset({"n", "count", "number"})
 
 
@@ -195,7 +195,7 @@ def refuse_summaries(table: Table, layout: Layout, experts: Sequence[str], inclu
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
     """Raise if a wide table ends with rows of totals or averages, which would be pooled as events.
 
-    A row that has an outcome is an event, unless that is a number other than 0 and 1 that no other row has.
+    A row that has an outcome is an event, unless the outcome is a number other than 0 and 1 that no other row has.
     """
     if not layout.wide or "event" not in layout.roles:
         return

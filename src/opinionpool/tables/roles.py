@@ -16,7 +16,7 @@ from opinionpool.errors import ArgumentError
 from opinionpool.findings import Place, fault
 from opinionpool.text import listed, meant, shown, suggestion
 
-# Between the parts of a key of several columns.
+# Text between the parts of a key of several columns.
 BETWEEN = " / "
 # From a role to its column, to several that are its key together, or to None if no column plays it.
 Columns: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
@@ -61,7 +61,7 @@ def normal(name: str) -> str:
 
 
 def roles_of(name: str) -> frozenset[str]:
-    """Return the roles that a header is a word for.
+    """Return the roles that a header names, by the synonyms of each role in ``roles.toml``.
 
     >>> sorted(roles_of("Forecaster")), sorted(roles_of("contract.resolution")), sorted(roles_of("prior:home"))
     (['expert'], ['outcome'], ['prior'])
@@ -124,7 +124,7 @@ def is_period(name: str) -> bool:
 
 
 def unnumbered(names: Sequence[str]) -> list[str]:
-    """Return headers without the number that sets a repeated one off from the first, as in x, x.1, x.2.
+    """Return headers without the numbers that are added to repeated headers, as in x, x.1, x.2.
 
     >>> unnumbered(["id", "x", "x.1", "p.2", "gpt-4", "gpt-4.1"])
     ['id', 'x', 'x', 'p.2', 'gpt-4', 'gpt-4.1']
@@ -139,7 +139,7 @@ def names_unit(name: str) -> bool:
 
 
 def names_total(name: str) -> bool:
-    """Whether a name is that of a summary of others, such as "Mean" or "Total".
+    """Whether a name of a row or expert is a word for a summary of others, such as "Mean" or "Total".
 
     >>> names_total("Mean:"), names_total("Column average"), names_total("Mean reversion?")
     (True, True, False)
@@ -148,7 +148,7 @@ def names_total(name: str) -> bool:
 
 
 def names_key(name: str) -> bool:
-    """Whether a name is that of the right answers, in a row of its own.
+    """Whether a name of a row or expert is a word for the right answers.
 
     >>> names_key("Correct answers"), names_key("Key:"), names_key("Keynes")
     (True, True, False)
@@ -174,7 +174,7 @@ def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] 
 
 
 def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return experts with the places of their verdict and confidence columns, which a word at an end of headers names.
+    """Return each expert with the positions of its verdict and confidence columns, by a word at an end of headers.
 
     >>> verdict_pairs(["id", "gpt_verdict", "gpt confidence", "answer_b", "confidence_b"])
     [('gpt', 1, 2), ('b', 3, 4)]
@@ -246,7 +246,7 @@ def position(table: str, names: Sequence[str], name: str) -> int:
     raise fault("column-not-there", Place(table), name=name, near=suggestion(name, names, "its columns are"))
 
 
-# Roles of facts about events and forecasts, which are given to what is left once the forecasts are known.
+# Roles of facts on events and forecasts, for columns that are left when those of forecasts are chosen.
 FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", TEXT, "order")
 
 
@@ -258,7 +258,7 @@ class Shape:
     needs: tuple[str, ...]
     forbids: tuple[str, ...] = ()
     key: tuple[str, ...] = ("event",)  # the roles that distinguish its rows
-    columns: str = ""  # what each column of forecasts is one of: "expert", "class", "expert and class", "event"
+    columns: str = ""  # what each column of forecasts is for: "expert", "class", "expert and class", "event"
 
     @property
     def of_classes(self) -> bool:
@@ -288,7 +288,7 @@ PAIRS = Shape(
 RESPONDENTS = Shape("a row per expert, a column per event", ("expert",), ("event", PROBABILITY), ("expert",), "event")
 SHAPES = (LONG, SURE, LONG_CLASSES, MARKET, CLASSES, ONE, PAIRS, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
 
-# Roles to the places of their columns; none where no column plays the role.
+# Positions of the columns of each role; () if no column plays the role.
 Roles = Mapping[str, tuple[int, ...]]
 
 
@@ -303,7 +303,7 @@ class Reading:
 
     @cached_property
     def used(self) -> frozenset[int]:
-        """Columns that play a role or hold forecasts."""
+        """Positions of the columns that play a role or hold forecasts."""
         return frozenset(self.forecasts).union(*self.roles.values())
 
     def within(self, other: Reading) -> bool:
@@ -325,7 +325,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class UserRoles:
-    """Options on columns: roles, parts of keys, experts to include or exclude; and experts that are known."""
+    """The user's options on columns: roles, parts of keys, experts to include or exclude; and experts known before."""
 
     columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
     parts: Collection[str] = ()

@@ -1,4 +1,4 @@
-"""What kind of numbers an expert or a column has, by their spread, and on which scale levels are."""
+"""Kinds of numbers (fractions, percentages, odds, levels of a scale) by their spread, and the scales of levels."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from opinionpool.arrays import Array
 
-# What rounding to single precision may add to 1: softmax outputs say 1.0000001.
+# Most that rounding to single precision may add to 1: softmax outputs may be 1.0000001.
 OVERSHOOT = 1e-6
-# Few of the odds in a column are above this.
+# Decimal odds above this are rare in a column of odds.
 _LONG_ODDS = 20
-# The last levels of usual scales.
+# Highest levels of usual scales.
 _TOPS = (1, 2, 3, 4, 5, 6, 7, 10)
-# The last level of a scale on both sides of 0, which then has eleven.
+# Highest level of a scale from -5 to 5.
 _BOTH = 5
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Summary of numbers as written: how many in all, above 1, in (0, 1), of long odds, at each level; and range."""
+    """Summary of numbers as written: counts in all, above 1, in (0, 1), of long odds, at each level; and range."""
 
     every: int = 0
     above: int = 0
@@ -83,7 +83,7 @@ class Spread:
 
     @property
     def _room(self) -> int:
-        """Number of mistakes allowed among levels: those allowed in all, less the numbers that are no levels."""
+        """Number of mistakes that may be among levels: all that are allowed, less the numbers that are no levels."""
         return self._few - self._others + (self.halves if self.halved else 0)
 
     @property
@@ -103,7 +103,7 @@ class Spread:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """Lowest and highest level in use, without a few beyond a level that nobody uses."""
+        """Lowest and highest level in use; a few numbers above a level that nobody uses do not count."""
         if self.signed:
             return int(self.low), int(self.high)
         used = [level for level, count in enumerate(self.levels) if count]
@@ -131,7 +131,7 @@ class Spread:
 
 
 def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
-    """Return the scale of each judge: its own, or a longer one of others if the judge uses a level beyond its middle.
+    """Return the scale of each judge: its own, or a longer one of others if the judge uses a level above its middle.
 
     A judge who uses both ends of a usual scale keeps it, unless the longer scale shares one of these ends.
 

@@ -1,9 +1,9 @@
-"""Cells that hold numbers, as they were written, and what they are: fractions, per cent, levels of a scale or odds.
+"""Numbers in cells, as they are written, and their units: fractions, percentages, levels of a scale or odds.
 
 The unit is decided for a column, never for a cell. A per cent sign marks its column as percentages, and then
 every number in the column must carry one. A column without marks is read as fractions; if it has numbers above 1
 they may be percentages or codes for no answer, and only the user knows which. Decimal commas are recognised
-when no cell of the column has a decimal point. Odds are refused, since nobody can tell those for from those against.
+when no cell of the column has a decimal point. Odds are refused, since odds for and odds against look the same.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", 
 # No-break and thin blanks stand before per cent signs in French and German.
 GAP = r"\s\u00a0\u2007-\u2009\u202f"
 NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{GAP}]*(%?)", re.ASCII)
-# So few numbers may be small percentages, and levels of a scale as well.
+# Up to so many numbers may be small percentages as well as levels of a scale.
 _FEW = 4
-# A level written with the last one, such as 4/5.
+# A level of a scale written with the highest level, such as 4/5.
 _OF = re.compile(r"([0-9]{1,2})\s*(?:/|of|out of)\s*([0-9]{1,2})", re.ASCII | re.IGNORECASE)
 
 
@@ -102,7 +102,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
 def _a_scale(
     place: tuple[Table, int, int], of: Mapping[str, str], ends: tuple[int, int], *ways: Options, out: str = ""
 ) -> OpinionPoolError:
-    """Error for levels of scales, `of` by expert or "*" for all, which the last of `ways` names."""
+    """Return the error for levels of scales; `of` has the scale of each expert, or "*", and `ways` the remedies."""
     scales = list(dict.fromkeys(of.values()))
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
@@ -126,7 +126,7 @@ def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | N
 
 
 def exclude_way(column: str, expert: str) -> str:
-    """Return the advice to exclude a column that has no forecasts."""
+    """Return the advice to exclude a column that is not an expert's."""
     return f"if column {shown(column)} is not an expert's, say --exclude {quoted(expert)}"
 
 
@@ -162,9 +162,9 @@ class Written:
         self._every = True  # whether no expert was left out
 
     def add(self, column: int, values: Array, who: Words, own: Sequence[bool], percent: bool) -> None:
-        """Add the numbers of a column, NaN where blank, by the expert of each row, of those whom `own` selects.
+        """Add `values`, the numbers of a column, NaN where blank, of the experts in `who` that the mask `own` selects.
 
-        If `percent`, of those only who may use the levels of a scale.
+        If `percent`, only of experts with at most 5% of their numbers above 10, which may be levels of a scale.
         """
         if len(who.values) > 1 and not (np.abs(values) > 1 + OVERSHOOT).any():
             return
@@ -233,7 +233,7 @@ class Written:
 
 
 def check_prior(table: Table, column: int, written: Array) -> None:
-    """Raise if priors are percentages beside forecasts that are not; `written`, (rows,), has NaN where blank."""
+    """Raise if most of `written`, priors of a column without a unit, (rows,), NaN where blank, are in (1, 100]."""
     known = Spread.of(written)
     if known.above > known.inside and known.high <= 100:
         name = table.names[column]
@@ -242,7 +242,7 @@ def check_prior(table: Table, column: int, written: Array) -> None:
 
 
 def tiny_column(table: Table, column: int, by_name: bool) -> OpinionPoolError:
-    """Return the error for a column of percentages, by its header if `by_name`, else by --percent, none above 1."""
+    """Return the error for percentages, by the header if `by_name`, else by --percent, of which none is above 1."""
     place, name = Place(table.name), table.names[column]
     fraction = Remedy({"units": {name: "fraction"}})
     if by_name:
@@ -269,11 +269,11 @@ _PERCENT_NAME = re.compile(r"(?<!\d)%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|
 class Coerced:
     """Conversions made in the cells of many columns, collected for one report."""
 
-    percent: list[str] = field(default_factory=list)
-    comma: list[str] = field(default_factory=list)
-    missing: int = 0
-    overshoot: int = 0
-    tiny: list[str] = field(default_factory=list)
+    percent: list[str] = field(default_factory=list)  # columns of percentages
+    comma: list[str] = field(default_factory=list)  # columns with decimal commas
+    missing: int = 0  # number of cells with a word for no answer
+    overshoot: int = 0  # number of rounding errors beyond 0 and 1
+    tiny: list[str] = field(default_factory=list)  # columns of percentages with none above 1
     marked: list[str] = field(default_factory=list)  # columns whose numbers have per cent signs
 
     def notes(self) -> list[Note]:
@@ -312,7 +312,7 @@ def read_probabilities(
     """Return a column as fractions in [0, 1], (rows,).
 
     `plain` is the column as `Table.numbers` gives it, `units` 1 for rows of percentages, 0 of fractions, -1 of neither;
-    `named` is the expert whose column it is, where each has one.
+    `named` is the expert of the column, if each expert has one.
     """
     if plain is None or (rules.decimal == "," and table.is_text(column)):
         values, marked = _read_words(table, column, rules, log, named)
