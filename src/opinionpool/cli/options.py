@@ -445,7 +445,7 @@ class Splitting(Inputs):
 
 @dataclass(frozen=True)
 class Comparing(Splitting):
-    """Options on which pools to compare and how events are split."""
+    """Options on which pools are compared, and on how events are split for this."""
 
     pools: tuple[str, ...] | None = comparison_option(
         "--pools",

@@ -52,8 +52,8 @@ def hush(stream: TextIO) -> None:
 def destination(path: str | None) -> Iterator[TextIO]:
     """Context with the stream for results: the file at `path`, or standard output if `path` is None.
 
-    Nobody ever sees half of a file, and a failure leaves what was there (`opinionpool.atomic.replacing`). Links are
-    followed; devices and pipes are written to as they are.
+    A file appears only once it is complete, and an error leaves the old file (`opinionpool.atomic.replacing`). Links
+    are followed; devices and pipes are written to directly.
     """
     if path is None:
         with _standard_output() as stream:
@@ -81,7 +81,7 @@ def _standard_output() -> Iterator[TextIO]:
 
 
 def tell(*lines: str) -> None:
-    """Write lines to standard error, after flushing standard output; a closed stream is no error."""
+    """Write lines to standard error, after flushing standard output; a closed stream is ignored."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None

@@ -252,7 +252,7 @@ class _Answers:
         return reduce(add, self.sizes or [Totals.of(self.file.forecasts)])
 
     def notes(self) -> tuple[Note, ...]:
-        """Return all notes on reading, learning and answering."""
+        """Return all notes on reading the file, fitting the pool and answering."""
         file, parts, size = self.file, self.file.parts, self.size
         rate = base_rate_notes(file.kept.state, file.kept.given, file.rate)
         if parts is None:

@@ -56,16 +56,16 @@ MOST = 20
 class Source:
     """Files and options with which the page was opened, as a command line has them."""
 
-    files: tuple[str, ...] = ()  # of forecasts; none without any
-    reading: tuple[str, ...] = ()  # the options that say how to read it
-    model: str | None = None  # a saved pool
+    files: tuple[str, ...] = ()  # names of the files of forecasts
+    reading: tuple[str, ...] = ()  # options on reading the files
+    model: str | None = None  # file of a saved pool
 
 
 @dataclass(eq=False)
 class Material:
     """What an answer is computed from, beside the assessment: the file's forecasts, or a saved pool, or both."""
 
-    forecasts: Forecasts | None = None  # of the file; by the experts of the saved pool, in its order, if there is one
+    forecasts: Forecasts | None = None  # of the file; with the experts of the saved pool, if there is one
     trained: FittedPanel | None = None  # the saved pool
     # the prior for answers of the saved pool, if some events have priors of their own
     reference: float | Array | None = None
@@ -137,7 +137,7 @@ class Material:
     def assessment_of(self, event: int, old: Assessment | None = None) -> Assessment:
         """Return an assessment of an event of the file, with the beliefs that the assessment `old` has.
 
-        Options of the event's own become the classes.
+        If the event has options of its own, these are the classes of the assessment.
         """
         assert self.forecasts is not None
         f = self.forecasts
@@ -218,7 +218,7 @@ class Answer:
 
 
 def answer(a: Assessment, material: Material) -> Answer:
-    """Return the answer to an assessment; raise an OpinionPoolError, whose message says why, if there is none."""
+    """Return the pool's answer to an assessment; an OpinionPoolError that says why if there is none."""
     state = material.learned(a)
     forecasts = material.forecasts
     rate, changed = as_given(a.base_rate), altered(a, material)
@@ -295,7 +295,7 @@ def altered(a: Assessment, material: Material) -> bool:
 def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
     """Return how far varying each forecast and belief moves the probability of class `at`, largest effect first.
 
-    Left out are beliefs of infinite worth, which are certain, and assumptions if the pool learned from outcomes.
+    Certain beliefs (of infinite worth) are not varied, nor are assumptions if the pool learned from outcomes.
     """
 
     def probability(changed: tuple[Assessment, Beliefs]) -> float:
@@ -362,8 +362,8 @@ def _both_ways(p: float) -> tuple[float, float]:
 class Stake:
     """The decision whether to act: its threshold, costs in the user's units, and the panel's value for many such."""
 
-    threshold: float  # it pays to act above this probability
-    sure: float | None  # the share of the answer's posterior above the threshold; None where it has no interval
+    threshold: float  # probability above which acting costs less than waiting
+    sure: float | None  # posterior probability above the threshold; None without interval
     verdict: str  # "act" or "wait"; "open" while the interval spans the threshold
     # expected costs: of acting, its price; of waiting, the probability times the loss
     acting: float
@@ -385,7 +385,7 @@ def stake(a: Assessment, found: Answer) -> Stake | None:
 
 
 def share_above(threshold: float, p: float, ends: tuple[float, float], level: float) -> float:
-    """Return the posterior mass above a threshold: normal in log-odds on either side of p, with interval `ends`.
+    """Return the posterior probability above a threshold; log-odds are normal on each side of p, with interval `ends`.
 
     >>> round(share_above(0.2, 0.5, (0.2, 0.8), 0.9), 3), share_above(0.5, 0.5, (0.2, 0.8), 0.9)
     (0.95, 0.5)
@@ -399,7 +399,7 @@ def share_above(threshold: float, p: float, ends: tuple[float, float], level: fl
 
 
 def event_prior(a: Assessment, found: Answer) -> float:
-    """Return the prior probability of the event: the assessed base rate, else the prior of the explanation."""
+    """Return the event's probability before any forecast: the assessed base rate, else the prior."""
     return a.base_rate[0] if a.base_rate is not None else float(found.why.prior)
 
 
@@ -417,8 +417,8 @@ class OneMore:
     """The expected gain from asking one more expert, whose forecast is not known yet."""
 
     gain: Gain
-    auc: float  # of the panel with it
-    saving: float | None  # what it saves for a decision, in the user's own units; None without costs of two classes
+    auc: float  # AUC of the panel with this expert
+    saving: float | None  # expected cost saved, in the user's units; None if costs are unknown or K > 2
 
 
 def one_more(a: Assessment, found: Answer) -> OneMore:

@@ -70,12 +70,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Assessment:
-    """Everything that a user has entered on the page."""
+    """Everything that a user has entered on the page: question, classes, experts, beliefs and costs."""
 
     question: str  # the event's name
     classes: tuple[object, ...] = (0, 1)  # K labels
     experts: tuple[Expert, ...] = ()
-    # beliefs about all experts, with their correlation; those about experts by name stand with these
+    # beliefs about all experts, with their correlation; beliefs about one expert are in `Expert.beliefs`
     everyone: Beliefs = field(default_factory=Beliefs)
     # prior, base_rate: as an expert's forecast; a prior of None stands for the pool's own
     prior: tuple[float, ...] | None = None
@@ -93,8 +93,8 @@ class Assessment:
     def assumed(self) -> dict[str, Any]:
         """AUC and calibration κ that experts without an assessment get from those with one; empty if nobody has one.
 
-        Such an expert counts like the average of those who are assessed, and no more than one of any panel: weights
-        with a common correlation are κ(1 − c/√μ*), so κ and κ/√μ* are their means.
+        Such an expert has the mean weight of assessed experts, and at most the default features: weights under a common
+        correlation are κ(1 − c/√μ*), so the assumed κ and κ/√μ* are means over assessed experts.
         """
         assessed = [each for each in self.experts if each.beliefs.absolute() or each.beliefs.get("calibration")]
         if not assessed:
@@ -203,7 +203,7 @@ def number(value: object, what: str, least: float, most: float) -> float:
 
 
 def to_dict(assessment: Assessment) -> dict[str, Any]:
-    """Return an assessment as a dict for JSON."""
+    """Return an assessment as a dict that JSON can hold and `from_dict` reads."""
     a, own = assessment, {each.name: each.beliefs for each in assessment.experts}
     everyone: Any = belief_facts(replace(a.everyone, experts=own))["beliefs"]
     assessed = everyone.pop("experts")

@@ -142,7 +142,7 @@ def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
 
 
 def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
-    """Return a ZIP archive of all files to download."""
+    """Return a ZIP archive with all files to download, as bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
         for name in names(scene.a, scene.material, found):

@@ -292,12 +292,12 @@ def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: i
 class _Setting:
     """Inputs on which the controls of every expert depend."""
 
-    unit: str  # how accuracies are given
-    priors: tuple[float, ...]  # of the second class, or of each
+    unit: str  # unit in which accuracies are shown
+    priors: tuple[float, ...]  # prior of the second class, or of each of K > 2 classes
     classes: tuple[object, ...]
     fixed: bool  # whether the panel is a saved pool, so that nothing is assessed
-    frozen: bool  # whether forecasts are those of the file, as events have options of their own
-    given: frozenset[str]  # the features that are assessed of all experts
+    frozen: bool  # whether forecasts cannot be changed, as events have options of their own
+    given: frozenset[str]  # features assessed for all experts together
 
     @classmethod
     def of(cls, scene: Scene) -> _Setting:

@@ -99,7 +99,7 @@ class Guard:
 
 
 class TooLargeError(Exception):
-    """The body of a request is larger than the limit."""
+    """Error for a request whose body is larger than the limit."""
 
 
 def refused(status: int, why: str) -> Response:
@@ -395,7 +395,7 @@ class Server:
         asyncio.run(self._serve())
 
     def stop(self) -> None:
-        """Ask the server to exit; safe from any thread."""
+        """Ask the server to stop; can be called from any thread."""
         if self._server is not None:
             self._server.should_exit = True
 

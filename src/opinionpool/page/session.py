@@ -99,7 +99,7 @@ class Scene:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Interval of the shown probability; None if there is none."""
+        """Interval of the shown probability; None if the answer has no interval."""
         if self.found is None or self.found.interval is None:
             return None
         low, high = sorted(self.probability(end) for end in self.found.interval)

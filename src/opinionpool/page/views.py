@@ -105,7 +105,7 @@ def trouble(scene: Scene) -> Html:
 
 
 def answer(scene: Scene) -> Html:
-    """Return the answer with its reasons and notes."""
+    """Return the answer of the page with its reasons and notes, as HTML."""
     heading = markup("<h2>Answer</h2>")
     if scene.found is None:
         return rendered([heading, missing(scene.trouble or "there is no answer yet")])
@@ -129,7 +129,7 @@ def _help(scene: Scene, term: str) -> Html:
 
 
 def headline(scene: Scene, found: Answer) -> list[Block]:
-    """Return blocks with the answer, its interval, and the effective number of experts."""
+    """Return blocks with the answer, its interval, and the number of independent experts that the panel equals."""
     why, parts, shown = found.why, list[Block](), scene.shown
     assert shown is not None
     if not scene.a.binary:
@@ -468,7 +468,7 @@ def _likeliest(pooled: Pooled, t: int) -> str:
 
 
 def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
-    """Return positions of events whose name or question has all words of `search`, in the order `order`."""
+    """Return positions, in the order `order`, of events whose name or question has all words of `search`."""
     f, words = pooled.forecasts, search.casefold().split()
     found = np.arange(len(f.events))
     if words:

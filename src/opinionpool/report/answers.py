@@ -46,10 +46,10 @@ class Pooled:
     """Probabilities that a pool gives events, resolved or not, with their credible intervals."""
 
     forecasts: Forecasts
-    pool: str  # its name
+    pool: str  # name of the pool
     state: Fitted  # what the fit learned
     probabilities: Array  # (T,), or (T, K) when K > 2
-    # (T,); where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has
+    # (T,); whether an event's outcome affected its own answer: the pool, or its prior, was fitted to it
     in_sample: npt.NDArray[np.bool_]
     # (T,) each, or (T, K) when K > 2; limits of the 90% credible interval of each probability
     interval: tuple[Array, Array] | None = None
@@ -114,7 +114,7 @@ def plain(label: object) -> object:
 
 
 def happened(forecasts: Forecasts) -> list[object]:
-    """Return the outcome of each event as a label, None if it is not resolved, (T,)."""
+    """Return the label of each event's outcome, (T,); None for unresolved events."""
     labels = forecasts.happened
     return list(map({label: plain(label) for label in set(labels)}.__getitem__, labels))
 
@@ -202,7 +202,7 @@ def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
 
 
 def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
-    """Return the answers as records for JSON, with probabilities by class if there are several."""
+    """Return the answers as records for JSON; an event with more than two classes has probabilities by class."""
     columns = event_columns(pooled)
     if not pooled.several:
         yield from records(columns)
@@ -388,7 +388,7 @@ def coverage(events: int, experts: int) -> Coverage:
 
 
 def coverage_words(events: int, experts: int) -> str:
-    """Return the sentence on how often a 90% interval contained the truth in simulations of panels of this size."""
+    """Return the sentence on how often 90% intervals contained the truth in simulated panels of similar size."""
     row = coverage(events, experts)
     return (
         f"in simulations of twelve kinds of panel with {counted(row.events, 'resolved event')} and "

@@ -106,7 +106,7 @@ def report_document(kicker: str, title: str, heading: str, below: str, parts: It
 
 
 def sentence(wording: str) -> str:
-    """Return a note as a sentence, with a capital and a full stop."""
+    """Return the text of a note as a sentence, with a capital letter and a full stop."""
     return wording[:1].upper() + wording[1:] + ("" if wording.endswith((".", "!", "?")) else ".")
 
 
@@ -118,7 +118,7 @@ class Element(Protocol):
     """Protocol of blocks that have a method to render themselves as HTML."""
 
     def html(self) -> Html:
-        """Return the block as markup."""
+        """Return the block as HTML."""
 
 
 Block: TypeAlias = Element | str
@@ -141,14 +141,14 @@ def _html(block: Block) -> Html:
 
 @dataclass(frozen=True)
 class Section:
-    """Part of a document with a heading and an anchor for links."""
+    """Part of a document, with a heading and an HTML id to which links can point."""
 
     anchor: str
     title: str
     parts: Sequence[Block]
 
     def html(self) -> Html:
-        """Return the section as markup."""
+        """Return the section as HTML."""
         return markup(f'<section id="{self.anchor}"><h2>{{}}</h2>\n{{}}\n</section>', self.title, rendered(self.parts))
 
 
@@ -163,7 +163,7 @@ def words(*sentences: str, kind: str = "") -> Html:
 
 
 def note(content: str) -> Html:
-    """Return a paragraph in small print."""
+    """Return a paragraph of text in small print."""
     return paragraph(content, "note")
 
 
@@ -175,7 +175,7 @@ def missing(why: str, what: str = "") -> Html:
 
 @dataclass(frozen=True)
 class Table:
-    """Table of columns, in a frame that scrolls if the table is too wide."""
+    """HTML table of columns, which scrolls sideways if it is too wide for the page."""
 
     columns: Sequence[Column]
     caption: str = ""
@@ -185,7 +185,7 @@ class Table:
     ident: str = ""
 
     def html(self) -> Html:
-        """Return the table as markup."""
+        """Return the table as HTML."""
         shown = [column for column in self.columns if column.title is not None]
         classes = [' class="number"' if column.numeric else "" for column in shown]
         heads = (markup(f'<th scope="col"{c}>{{}}</th>', column.title or "") for c, column in _beside(classes, shown))
@@ -233,7 +233,7 @@ def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind
 
 
 def figure(drawing: Html, caption: str = "", kind: str = "") -> Html:
-    """Return a drawing with its caption."""
+    """Return a drawing with its caption as an HTML figure."""
     below = markup("<figcaption>{}</figcaption>", caption) if caption else ""
     return markup(f"<figure{_class(kind)}>{{}}{{}}</figure>", drawing, below)
 
@@ -255,7 +255,7 @@ class Card:
 
 
 def cards(shown: Sequence[Card]) -> Html:
-    """Return cards side by side."""
+    """Return `Card`s next to each other, as HTML."""
     items = []
     for card in shown:
         small = joined(markup('<span class="quiet">{}</span>', line) for line in card.lines)
@@ -276,7 +276,7 @@ def listing(items: Iterable[str]) -> Html:
 
 
 def definitions(entries: Iterable[tuple[str, str]]) -> Html:
-    """Return a definition list: pairs of a term and its text."""
+    """Return an HTML definition list of pairs of a term and its explanation."""
     return markup("<dl>{}</dl>", joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in entries))
 
 

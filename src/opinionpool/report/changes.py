@@ -81,7 +81,7 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 
 def change_columns(found: Diff, most: int | None = None) -> list[Column]:
-    """Return columns with a row for each expert, the largest change of weight first."""
+    """Return columns with a row for each expert, by decreasing change of weight between the two pools."""
     experts = found.experts[:most]
     columns = [Column("expert", [each.expert for each in experts], "expert")]
     for number, feature in enumerate(("weight", "calibration", "accuracy", "bias")):

@@ -72,7 +72,7 @@ def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind:
 
 
 def label(x: float, y: float, content: str, *, anchor: str = "start", kind: str = "", turned: bool = False) -> Html:
-    """Return an SVG text at (x, y)."""
+    """Return SVG text at position (x, y)."""
     style = f' class="{kind}"' if kind else ""
     turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
     at = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -106,13 +106,13 @@ def rect(x: float, y: float, width: float, height: float, kind: str) -> Html:
 
 
 def path(points: Sequence[tuple[float, float]], kind: str) -> Html:
-    """Return an SVG line through `points`."""
+    """Return an SVG line that connects `points`."""
     steps = "L".join(f"{number(x)} {number(y)}" for x, y in points)
     return Html(f'<path class="{kind}" d="M{steps}"/>')
 
 
 def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], kind: str) -> Html:
-    """Return the SVG area between two lines."""
+    """Return the SVG area between two lines, whose points have positions `x`, and `low` and `high`."""
     there, back = list(zip(x, low, strict=True)), list(zip(x, high, strict=True))[::-1]
     steps = "L".join(f"{number(a)} {number(b)}" for a, b in [*there, *back])
     return Html(f'<path class="{kind}" d="M{steps}Z"/>')
@@ -308,7 +308,7 @@ def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
 
 
 def interval_bar(p: float, low: float | None, high: float | None, forecasts: Sequence[float] = ()) -> Html:
-    """Return a small chart of a probability with its interval and the experts' forecasts, from 0 to 1."""
+    """Return a small chart, from 0 to 1, of a probability, its interval and the experts' forecasts."""
     x = Scale(0.0, 1.0, 6, 114)
     parts = [line(x(0), 11, x(1), 11, "grid"), line(x(0.5), 7, x(0.5), 15, "grid")]
     parts += [line(x(q), 4, x(q), 18, "one") for q in sorted(set(forecasts))[:TICKED]]
@@ -319,7 +319,7 @@ def interval_bar(p: float, low: float | None, high: float | None, forecasts: Seq
 
 
 def range_bar(p: float, low: float, high: float) -> Html:
-    """Return a small chart of a probability within the range from `low` to `high`, from 0 to 1."""
+    """Return a small chart, from 0 to 1, of a probability and the range from `low` to `high` around it."""
     x = Scale(0.0, 1.0, 6, 114)
     a, b = sorted((x(low), x(high)))
     bar, level = rect(a, 6, max(b - a, 1.0), 10, "range"), line(x(p), 2, x(p), 20, "level")
@@ -484,7 +484,7 @@ def _bar(x: Scale, step: Step, place: int, height: float) -> Html:
 
 
 class Mark(NamedTuple):
-    """A probability to mark in a chart: the shape of the mark, the probability and a name."""
+    """A probability to show in a chart, with the shape of its mark and a name."""
 
     shape: str
     p: float

@@ -148,9 +148,9 @@ def examine(
     model: tuple[str, TrainedPool] | None = None,
     contents: Contents | None = None,
 ) -> Findings:
-    """Return what is found in a file: faults, contents, and checks of the default pool, or of a saved one, on it.
+    """Return what is found in a file: contents, faults, and model checks of the default pool or of a saved one.
 
-    `contents` are given for a file read in parts, of which the diagnosis has only some forecasts.
+    `contents` are given for a file read in parts, as its diagnosis has only a sample of the forecasts.
     """
     faults = diagnosis.faults
     obstacles = [fault.text for fault in faults if not fault.proposed]
@@ -184,9 +184,9 @@ def examine(
 
 
 def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Contents] | None:
-    """Return the diagnosis of a file that is read in parts, with a sample of its forecasts, and its contents.
+    """Return the diagnosis of a file read in parts, with a sample of its forecasts, and the file's contents.
 
-    None if names of experts are alike: what to do about that is found by reading it as a whole.
+    None if experts have similar names, as only a file read as a whole shows how to treat these.
     """
     contents = Contents(parts.forecasts())
     notes = parts.notes_of_all(contents.totals.events, contents.totals.cells)
@@ -210,7 +210,7 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
 
 
 def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
-    """Return notes on missing data that do not prevent pooling."""
+    """Return notes on missing outcomes and forecasts, which do not prevent pooling."""
     notes: list[Note] = [] if contents.totals.resolved else [finding("no-outcomes")]
     if forecasts.options is None:
         notes += one_outcome_notes(forecasts.classes, np.array(contents.totals.outcomes))
@@ -285,7 +285,7 @@ _TITLES = {"forecasts": "forecasts", "resolved": "resolved", "zeros": "at 0%", "
 
 
 def check_view(findings: Findings, name: str) -> View:
-    """Return the view of an examined file: contents, obstacles, a table of experts, and the commands that read it."""
+    """Return the view of an examined file: contents, obstacles, table of experts, and commands that read the file."""
     contents, forecasts, columns, size = findings.contents, findings.forecasts, list[Column](), list[str]()
     if contents is not None and forecasts is not None:
         counts = [Column(key, count.tolist(), _TITLES[key], whole) for key, count in contents.counts.items()]
@@ -296,7 +296,7 @@ def check_view(findings: Findings, name: str) -> View:
 
 
 def finding_facts(findings: Findings) -> dict[str, object]:
-    """Return the findings for JSON."""
+    """Return the findings about a file as facts for JSON."""
     forecasts, contents, known = findings.forecasts, findings.contents, dict[str, object]()
     faults = [
         {"text": fault.text, "count": fault.count, "options": fault.options(), "proposed": fault.proposed}

@@ -109,7 +109,7 @@ def _end(x: float) -> str:
 
 
 def verdict_lines(found: Comparison) -> list[str]:
-    """Return sentences with the conclusions from a comparison."""
+    """Return sentences with the conclusions of a comparison: which pools and experts score better."""
     lines, best = _best(found), found.best
     others = [] if best.pool == AVERAGE else [pool for pool in found.pools[1:] if pool.pool != AVERAGE]
     behind = [pool.pool for pool in others if pool.over_best.verdict == "worse"]
@@ -135,7 +135,7 @@ def _single(found: Comparison) -> list[str]:
 
 
 def _best(found: Comparison) -> list[str]:
-    """Return sentences on the best pool, and on the pools that are better or worse than the simple average."""
+    """Return sentences on the pool with the best score, and on pools better or worse than the simple average."""
     best, on = found.best, counted(found.scored, "event")
     others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
     better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
@@ -193,7 +193,7 @@ def how_line(found: Comparison) -> str:
 
 
 def meaning_lines(found: Comparison) -> list[str]:
-    """Return sentences that explain the columns of the comparison."""
+    """Return sentences that explain the columns of the table of scores."""
     gain = "gain: score less that of the simple average"
     if found.experts:
         gain += f" (experts: less that of the {found.reference} pool on the same events)"
@@ -247,7 +247,7 @@ def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Col
 
 
 def comparison_facts(found: Comparison) -> dict[str, object]:
-    """Return facts on the design of a comparison, its verdicts and its experts, for JSON."""
+    """Return facts for JSON on how pools were compared, the verdicts, and the experts."""
     design = ("scored", "by", "folds", "rounds", "unit", "units", "reference", "time_averaged")
     return {key: getattr(found, key) for key in design} | {
         "level": LEVEL,

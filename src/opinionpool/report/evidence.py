@@ -457,7 +457,7 @@ def _sum_words(f: Findings, weights: WeightTable) -> str:
 
 
 def _sign_words(weights: WeightTable) -> list[str]:
-    """Return sentences on how many weights are clearly above or below 0, and on what a negative weight means."""
+    """Return sentences on how many weights are clearly positive or negative, and the meaning of negative ones."""
     known = np.isfinite(weights.low)
     unclear = int((known & (weights.low <= 0) & (weights.high >= 0)).sum())
     sure = int((known & (weights.high < 0)).sum())
@@ -517,7 +517,7 @@ def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
 
 
 def leaderboard_section(f: Findings) -> Section | None:
-    """Return the section on the scores of each expert's own forecasts; None if no event is resolved."""
+    """Return the section on the scores of experts' own forecasts; None if no event is resolved."""
     found = leaderboard(f.forecasts) if f.measured else []
     if not found:
         return None

@@ -130,7 +130,7 @@ def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
 
 
 def explanation_columns(why: Explanation) -> list[Column]:
-    """Return columns with a row for each term of the sum, for each class if there are more than two."""
+    """Return columns with a row for each term of the sum that gives the answer, for each class if K > 2."""
     several = why.probability.ndim == 1
     sums = [_sum_rows(why, at) for at in (range(len(why.classes)) if several else (None,))]
     rows = [row for each in sums for row in each]
@@ -151,7 +151,7 @@ def explanation_columns(why: Explanation) -> list[Column]:
 
 
 def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
-    """Return the experts as records for JSON, the largest effect first."""
+    """Return a record for JSON for each expert with a forecast, the largest effect on the answer first."""
     for i in by_effect(why):
         record: dict[str, object] = {"expert": why.experts[i]}
         for field in _FIELDS:
@@ -436,7 +436,7 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
 
 
 def _contributions(f: Findings, why: Explanation, at: int) -> list[Block]:
-    """Return the table of the forecasts on an event, with their weights and the answer without each, and a note."""
+    """Return the table of forecasts on an event, each with its weight and the answer without it, and a note."""
     if not why.experts:
         return []
     titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "answer without it"}

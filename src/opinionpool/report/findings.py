@@ -78,12 +78,12 @@ class Saved:
 
 @dataclass(frozen=True, eq=False)
 class ReportOptions:
-    """Options of a report: its source, the order of its open events, and a saved pool."""
+    """Options of a report: its source, the order of open events, and a saved pool if one answers."""
 
     source: Source = SOURCE
     sort: str = "probability"  # a name in `SORTS`
-    # The pool that answers; one that is fitted to the forecasts, if None. Scores are of fits to parts of the forecasts
-    # all the same.
+    # The pool that answers; if None, a pool is fitted to the forecasts. Scores are always those of pools fitted to
+    # parts of the forecasts.
     saved: Saved | None = None
     since: tuple[str, Diff] | None = None  # the file of a pool that was saved earlier, and what changed since
 
@@ -97,7 +97,7 @@ FITTED, SPLITS, OPTIONS = FitOptions(), Splits(), ReportOptions()
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Everything computed for a report."""
+    """Everything that a report shows, computed from the forecasts."""
 
     forecasts: Forecasts
     pool: str
@@ -131,7 +131,7 @@ class Findings:
         return bool(self.learned.counts.any())
 
     def score_of(self, found: Comparison) -> PoolScore:
-        """Return the pool's row in a comparison."""
+        """Return the scores of the report's pool in a comparison."""
         return next(pool for pool in found.pools if pool.pool == self.pool)
 
     def question(self, t: int) -> str:
@@ -230,7 +230,7 @@ def _scores(
     *,
     learns: bool,
 ) -> tuple[Comparison | Missing, LearningCurve | Missing]:
-    """Return the cross-validated scores of the pool, and its learning curve."""
+    """Return the cross-validated comparison of the pool, and its learning curve; `Missing` for lack of data."""
     cells = int(forecasts.resolved[forecasts.event_index].sum())
     # Many experts take long, however few their forecasts.
     most = ROUNDS if splits.repeats is None else min(ROUNDS, splits.repeats)

@@ -63,7 +63,7 @@ def topic_columns(state: Fitted) -> list[Column]:
 
 
 def score_columns(found: Comparison) -> list[Column]:
-    """Return columns with the pools' mean scores by topic; empty if fewer than two topics have scored events."""
+    """Return columns with each pool's mean score by topic; empty if fewer than two topics have scored events."""
     if found.topics is None:
         return []
     scored = ~np.isnan(found.scores[AVERAGE])
@@ -85,13 +85,13 @@ def score_columns(found: Comparison) -> list[Column]:
 
 
 def topic_facts(columns: list[Column]) -> dict[str, object]:
-    """Return topic effects for JSON."""
+    """Return the columns of topic effects as facts for JSON."""
     rows: Iterator[dict[str, object]] = records(columns)
     return {"topics": list(rows)} if columns else {}
 
 
 def topics_section(f: Findings) -> Section | None:
-    """Return the section on pools' scores by topic; None if they are not known."""
+    """Return the section on pools' scores by topic; None if scores or topics are missing."""
     return _section(
         "topics", "Topics",
         (
@@ -104,7 +104,7 @@ def topics_section(f: Findings) -> Section | None:
 
 
 def topic_effects_section(f: Findings) -> Section | None:
-    """Return the section on the intercepts and slopes of topics, for statisticians; None without topic effects."""
+    """Return the section on intercepts and slopes of topics, for statisticians; None without topic effects."""
     lead = (
         "How far the answers on each topic differ from what is common to all: the intercept is added to the pooled "
         "log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the common "

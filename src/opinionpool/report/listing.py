@@ -50,7 +50,7 @@ def brief(p: float) -> str:
 
 
 def points(p: float) -> str:
-    """Return a difference of probabilities in percentage points.
+    """Return a difference of probabilities, as text in percentage points.
 
     >>> points(0.0312), points(-0.2), points(1e-9)
     ('+3.1', '-20.0', '0.0')
@@ -59,7 +59,7 @@ def points(p: float) -> str:
 
 
 def whole(count: float) -> str:
-    """Return a count as text; a weighted count may have decimals.
+    """Return a count as text; a weighted count that is no whole number has decimals.
 
     >>> whole(1234567.0), whole(2.5)
     ('1,234,567', '2.5')
@@ -85,7 +85,7 @@ hundredths, two_signed = partial(decimal, digits=2), partial(signed, digits=2)
 
 
 def finite(number: float) -> float | None:
-    """Return a number for JSON and tables, None in place of NaN and infinity."""
+    """Return a number; None in place of NaN and infinities, which JSON cannot have."""
     return number if math.isfinite(number) else None
 
 
@@ -109,14 +109,14 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a listing."""
+    """Column of a table: its values, its titles and how it is formatted in tables, CSV and pages."""
 
     key: str  # its header in CSV
     values: Sequence[Any]  # text, numbers, booleans, or None
     title: str | None  # its header in a table; None if tables leave it out
     show: Callable[[Any], str] = str  # the format of values (not None) in a table
     machine: bool = True  # whether CSV has the column
-    # a table too wide for its terminal leaves out the columns with the highest numbers, those with the same number
+    # a table too wide for its terminal leaves out the columns with the highest `spare`, those with the same value
     # together; never those with 0
     spare: int = 0
     table: Sequence[Any] | None = None  # what a table shows instead of the values
@@ -129,11 +129,11 @@ class Column:
 
     @property
     def shown(self) -> Sequence[Any]:
-        """Return the values as tables and pages show them."""
+        """Return the values as texts, as tables and pages show them."""
         return self.values if self.table is None else self.table
 
     def take(self, rows: Iterable[int]) -> Column:
-        """Return the column with only `rows`, in this order."""
+        """Return the column with the values at positions `rows`, in this order."""
         chosen = list(rows)
         table = None if self.table is None else [self.table[i] for i in chosen]
         return replace(self, values=[self.values[i] for i in chosen], table=table)
@@ -175,7 +175,7 @@ def write_listing(columns: Sequence[Column], kind: str, out: TextIO, headed: boo
 
 
 def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapping[str, object], out: TextIO) -> None:
-    """Write ``{name: [...], "summary": {...}}``, one record a line; NaN is an error."""
+    """Write ``{name: [...], "summary": {...}}`` with a line for each record; raise ValueError for NaN."""
     out.write(f"{{{json.dumps(name)}: [")
     separator = "\n"
     for record in records:
@@ -192,15 +192,15 @@ def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
 
 
 def write_text(text: str, out: TextIO) -> None:
-    """Write a sentence, folded between words if the stream has a width."""
+    """Write a sentence, broken between words into lines if the stream has a width."""
     for number, line in enumerate(folded(printable(text), max((_room(out) or 10**9) - len(GAP), 2 * NARROWEST))):
         out.write(f"{GAP if number else ''}{line}\n")
 
 
 def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
-    """Write the columns as CSV: full precision, an empty field for None, ``true`` and ``false``.
+    """Write the columns as CSV: numbers in full precision, None as an empty field, booleans as ``true``, ``false``.
 
-    What a spreadsheet would take for a formula has an apostrophe before it, which the reader of tables takes off.
+    A text that a spreadsheet would take for a formula gets an apostrophe in front, which `read_forecasts` removes.
     """
     chosen = [column for column in columns if column.machine]
     if headed:
@@ -238,7 +238,7 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
 
 
 def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
-    """Yield numbers as the shortest decimals that read back exactly, written by the SQL engine in batches of `MANY`."""
+    """Yield numbers as their shortest exact decimals, converted by the SQL engine in batches of `MANY`."""
     import numpy as np
 
     for start in range(0, len(values), MANY):
@@ -250,7 +250,7 @@ def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
 
 @cache
 def _connection() -> Any:  # noqa: ANN401 - of the engine, which tables alone know
-    """Return a connection to the SQL engine, opened once, to write many numbers."""
+    """Return the connection to the SQL engine, opened once, that converts many numbers to text."""
     from opinionpool.tables.engine import engine
 
     return engine().connect(":memory:", config={"threads": 1})
@@ -265,7 +265,7 @@ def _is_plain(texts: Sequence[str]) -> bool:
 
 
 def _field(value: object) -> str:
-    """Return a value as one CSV field, quoted if it has a comma, a quote or a line end."""
+    """Return a text as a CSV field, in quotes if it has a comma, a quote or a line end."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -275,7 +275,7 @@ def _field(value: object) -> str:
 
 
 def write_table(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
-    """Write columns as a table, in the width of the terminal if there is one."""
+    """Write columns as a table that fits into the terminal's width if the output is a terminal."""
     chosen = [column for column in columns if column.title is not None]
     room = _room(out)
     while True:
@@ -319,7 +319,7 @@ def _shown(column: Column) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """Return the number of terminal columns that a text takes."""
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

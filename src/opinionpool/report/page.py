@@ -43,7 +43,7 @@ def make_report(
     sort: str = "probability",
     progress: Progress = None,
 ) -> str:
-    """Return the report as one HTML page, a deterministic function of the forecasts and options.
+    """Return the report on forecasts and pool as one HTML page; equal arguments give an equal page.
 
     Parameters
     ----------

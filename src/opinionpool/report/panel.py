@@ -85,7 +85,7 @@ def _gain(panel: Panel, prior: float, correlation: float | None) -> Gain | None:
 
 
 def expected_words(found: PanelWorth) -> str:
-    """Return expected AUC and score of the pool, as text."""
+    """Return the AUC and score expected of the panel, as text."""
     value = found.value
     if value.joint_score is None:
         return f"implied AUC between two classes {decimal(value.joint_auc)}"
@@ -98,7 +98,7 @@ def expected_words(found: PanelWorth) -> str:
 
 
 def gain_words(found: PanelWorth) -> str:
-    """Return the expected gains in score from one more expert, as text."""
+    """Return the gains in score expected from one more expert, as text."""
     kinds = ("one more expert like these", "one as accurate whose errors are unrelated to theirs")
     gains = [
         f"{kind} would raise the expected score by {f'{gain.score:.3f}' if gain.score >= 5e-4 else 'next to nothing'}"
@@ -151,8 +151,8 @@ class ExpertWorth:
     """What each expert of a panel of two classes adds to the panel's expected score, under ideal weights."""
 
     panel: PanelWorth
-    adds: tuple[float | None, ...]  # by how much the expected score would be lower without each
-    # whom to ask first, and which share of the panel's accuracy those asked so far have
+    adds: tuple[float | None, ...]  # decrease of the expected score without each expert; None if not computed
+    # experts in the order to ask them, with the share of the panel's accuracy that those asked so far have
     order: tuple[tuple[str, float], ...]
 
 
@@ -307,7 +307,7 @@ def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
 
 
 def worth_section(f: Findings) -> Section:
-    """Return the section on the panel's value, measured or expected, and on the gain from one more expert."""
+    """Return the section on the value of the panel, measured or expected, and of one more expert."""
     entries = [*_measured(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Near-duplicates", _redundant_words(f.errors)))
@@ -353,7 +353,7 @@ def _measured(f: Findings) -> list[tuple[str, str]]:
 
 
 def redundant(errors: SharedErrors) -> list[list[str]]:
-    """Return the names of the experts in each cluster of near-duplicates, by the correlation of their errors."""
+    """Return the names of near-duplicate experts, by cluster, found by the correlation of errors."""
     if len(errors.experts) < 2:
         return []
     return [[errors.experts[i] for i in group] for group in Dendrogram.of(errors.correlation).groups(REDUNDANT)]

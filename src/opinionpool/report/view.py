@@ -52,12 +52,12 @@ class Totals:
     events: int
     experts: int
     cells: int
-    outcomes: tuple[int, ...]  # resolved events by class
-    options: Counter[int] = field(default_factory=Counter)  # events by how many options of their own they have
+    outcomes: tuple[int, ...]  # number of resolved events by class
+    options: Counter[int] = field(default_factory=Counter)  # number of events by their number of options
 
     @classmethod
     def of(cls, forecasts: Forecasts | Totals) -> Totals:
-        """Return the totals of forecasts; `Totals` are returned unchanged."""
+        """Return the numbers of events, experts, forecasts and outcomes in `forecasts`; `Totals` unchanged."""
         if isinstance(forecasts, Totals):
             return forecasts
         t, n = forecasts.shape
@@ -67,7 +67,7 @@ class Totals:
         return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts), options)
 
     def __add__(self, other: Totals) -> Totals:
-        """Return the sum of two totals, for the same experts and different events."""
+        """Return the sum of the totals of two parts, which share experts and differ in events."""
         counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
         events, cells = self.events + other.events, self.cells + other.cells
         return Totals(self.classes, events, self.experts, cells, counts, self.options + other.options)
@@ -170,7 +170,7 @@ def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
 
 
 def assumed_prior(state: Fitted, given: bool) -> bool:
-    """Return True if the prior is uniform because it is not given and no outcome is known from which to estimate it."""
+    """Return True if the prior is uniform because none is given and no outcome is known to estimate one."""
     return state.prior is not None and not given and not state.events.any()
 
 
@@ -221,7 +221,7 @@ def levels_words(forecasts: Forecasts, experts: Sequence[str]) -> list[str]:
 
 
 def agreement_facts(forecasts: Forecasts) -> dict[str, object]:
-    """Return the agreement of the raters for JSON: alpha, kappa and the number of events; empty if not measurable."""
+    """Return alpha, kappa and number of events for JSON, from ratings on one scale; empty if not measurable."""
     found = rater_agreement(forecasts)
     if found is None:
         return {}
@@ -240,17 +240,17 @@ EXPLAINING = (
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The result of a command, in a form that every output format shows."""
+    """Result of a command in a form that all output formats can show."""
 
-    rows: str  # what JSON calls the rows
+    rows: str  # name of the rows in JSON
     columns: Sequence[Column]  # the rows, for CSV and the table
     facts: Mapping[str, object] = field(default_factory=dict)  # what JSON has beside the rows
-    lines: Sequence[str] = ()  # what people read beside the table, on standard error
-    notes: Sequence[Note] = ()  # what was coerced, dropped or assumed, and what to beware of
+    lines: Sequence[str] = ()  # sentences for people, written to standard error
+    notes: Sequence[Note] = ()  # notes on cells converted or dropped, assumptions and warnings
     # further tables and sentences of the table format; a line that begins with two spaces is never folded
     below: Sequence[Sequence[Column] | str] = ()
     table: Sequence[Column] | None = None  # the columns as the table format shows them, where it leaves out rows
-    # the rows for JSON, where a column of CSV is a number for each class there
+    # the rows for JSON, if a record has numbers by class where CSV has columns
     nested: Iterable[Mapping[str, object]] | None = None
     forecasts: Forecasts | None = None  # what the notes are about
     above: Sequence[tuple[str, str]] = ()  # pairs of a topic and a text, over the table format's table
@@ -282,7 +282,7 @@ def write_view(view: View, kind: str, out: TextIO) -> None:
 
 
 def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
-    """Return notes for JSON."""
+    """Return notes as records for JSON."""
     return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
 
 
