@@ -90,7 +90,7 @@ def _in_order(code: str, text: str, statistic: float | None = None, p: float | N
 
 
 def holm(p: Array, tests: int = 0) -> Array:
-    """P-values corrected by Holm (1979), (M,), from `p` (M,), which are the smallest p-values of `tests` tests."""
+    """P-values corrected by Holm (1979), (M,), for `p` (M,), the M smallest p-values of `tests` tests."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate((max(tests, len(p)) - np.arange(len(p))) * p[order])

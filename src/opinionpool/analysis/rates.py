@@ -470,7 +470,7 @@ def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, leve
 
 
 def _rate(parts: list[tuple[Array, Array]], width: float) -> Rate:
-    """Rates and intervals from means and variances by class, (G,) each."""
+    """Shares and intervals of ± `width` standard errors, from means and variances (G,) by class in `parts`."""
     mean, error = np.stack([m for m, _ in parts], axis=-1), np.sqrt(np.stack([v for _, v in parts], axis=-1))
     ends = (np.clip(mean + sign * error, 0.0, 1.0) for sign in (0.0, -width, width))
     return Rate(*(end if len(parts) > 1 else end[:, 0] for end in ends))

@@ -29,7 +29,7 @@ BATCH = 4096
 
 @dataclass(frozen=True)
 class Gain:
-    """Gain from a larger joint accuracy in area under the curve, expected score and Brier score.
+    """Gain in area under the curve, expected score and Brier score from a larger joint accuracy.
 
     Attributes
     ----------

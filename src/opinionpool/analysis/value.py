@@ -97,7 +97,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
 
 
 def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
-    """Accuracy and expected scores of each expert, and of the panel, by a fit.
+    """Accuracy and expected scores of each expert, and of the panel, as a fit estimates them.
 
     Experts have their marginal features, from their own data and shrunken towards the panel. The joint accuracy is that
     of the learned weights with these features, 2m²/v for a pooled contrast of mean ±m and variance v; the best weights

@@ -55,7 +55,7 @@ def fit_means(
     contrast: Array | float = 0.0,
     worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
-    """Bias and contrast by least squares, shrunken towards the given `bias` and `contrast`, worth `worth` events each.
+    """Bias and contrast by least squares, shrunken towards `bias` and `contrast`, which count as `worth` events each.
 
     Counts are (K, N), means of contrasts (K, N, K - 1), squares about these means (N,). A contrast that neither data
     nor its worth determine, and a bias that the design leaves out, take the given value.

@@ -28,7 +28,7 @@ Loss: TypeAlias = Callable[[Index, Array], Value]
 
 
 class Optimum(NamedTuple):
-    """Final states of S searches."""
+    """Final states of S searches for minima, each of one cost, by Newton's method."""
 
     theta: Array  # (S, P)
     loss: Array  # (S,); of the likelihood alone

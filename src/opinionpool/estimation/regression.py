@@ -41,7 +41,7 @@ class Observations:
         return int(self.contrasts.shape[2])
 
     def basis_with(self, directions: Array) -> Array | None:
-        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if M would be about N."""
+        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if M may not be below N."""
         t, n, d = self.contrasts.shape
         if n <= t * d + 1:
             return None

@@ -80,7 +80,7 @@ class ForecastRows:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert's forecasts."""
+        """Moments of each expert's log-ratios by outcome."""
         # The mean of a group without signature is known to be 0 where there is no bias.
         fixed = np.append((self.design.squares == 0) & (not self.design.biased), False)
         weight, d = self.weight[self.event], self.classes - 1
@@ -188,7 +188,7 @@ class DenseEvents:
         return np.asarray(self._member @ self._known)
 
     def _less(self, expected: Array) -> Array:
-        """Log-ratios less `expected` (K + 1, N, K - 1) of the event's outcome, (T, N, K - 1); 0 where missing."""
+        """Log-ratios (T, N, K - 1) less `expected` (K + 1, N, K - 1) for the event's outcome; 0 where missing."""
         residual = self.ratios - expected[self.outcomes]
         return residual if self._known.all() else np.where(self._known[..., None], residual, 0.0)
 
@@ -199,7 +199,7 @@ class DenseEvents:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert's forecasts."""
+        """Moments of each expert's log-ratios by outcome."""
         mean = self._mean(self._less(np.zeros((self.classes + 1, *self.ratios.shape[1:]))))
         residual = self._less(mean)
         # The residuals' own mean is what rounding left out of the mean.

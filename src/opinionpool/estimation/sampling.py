@@ -50,7 +50,7 @@ def name_keys(names: Iterable[str]) -> Keys:
 
 
 def _places(of: Keys) -> Array:
-    """Pseudorandom number from 1 to 2 for each key."""
+    """Pseudorandom number from 1 to 2 for each key in `of`."""
     return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 
@@ -330,7 +330,7 @@ def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Ind
 
 
 def standing_for(beyond: Array, own: Array, log_rate: Array, stratum: Index, totals: Array) -> Array:
-    """Weight that each of S sampled items represents, (S,), with a sum of `totals` (G,) in each stratum.
+    """Weight of all items for which each of S sampled items stands, (S,); they add up to `totals` (G,) by stratum.
 
     `own` is the weight of each item, `log_rate` the logarithm of its rate, `beyond` (G,) the least priority that
     found no room. Weights are divided by the probability with which an item is kept.

@@ -145,7 +145,7 @@ class _Likelihood:
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
     def spread(self, x: Array, mean: Array | None = None) -> Array:
-        """Weights w of a point v; or derivatives by v from derivatives `x` by w and their `mean` over all experts."""
+        """Weights w if `x` is a point v; or derivatives by v, if `x` are derivatives by w with that `mean`."""
         if self.present is None:
             return x
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))

@@ -114,7 +114,7 @@ class RawSums(NamedTuple):
             np.add(sums, more, out=sums)
 
     def among(self, columns: Index) -> RawSums:
-        """Sums of the experts `columns`."""
+        """Copy with the sums of the experts at the positions `columns`."""
         return RawSums(self.weight, self.total[..., columns], self.cross[:, columns[:, None], columns])
 
     def scatter(self) -> Array:

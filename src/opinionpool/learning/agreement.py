@@ -43,7 +43,7 @@ class Agreement:
     def among(
         cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool = False
     ) -> Agreement:
-        """Agreement from M `contrasts` (M, K - 1) and event `weight` (T,); `options`: events have own classes."""
+        """Agreement from M `contrasts` (M, K - 1) and event `weight` (T,); `options` if classes differ by event."""
         sums = _Sums.of(event, expert, contrasts, weight, experts, options=options)
         count = np.maximum(sums.count, 1.0)
         spread = np.sqrt(np.maximum(sums.own / count, 0.0))
@@ -93,7 +93,7 @@ def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
 
 
 def _shrunken(values: Array, seen: Array, worth: float) -> Array:
-    """Return `values` (N,), from `seen` (N,) events each, shrunken towards their mean, which counts `worth` events."""
+    """Return `values` (N,), from `seen` (N,) events each, shrunken towards their mean, counted as `worth` events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
     return np.asarray((seen * values + worth * mean) / (seen + worth))

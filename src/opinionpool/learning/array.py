@@ -214,7 +214,7 @@ class _ArrayBlock(NamedTuple):
 
 
 def _keys_and_counts(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
-    """Hash of each event (T,), number of each expert's resolved forecasts (N,), and mask of experts with any (N,)."""
+    """Hash of each event (T,), number of each expert's resolved forecasts (N,), mask of those with a forecast (N,)."""
     t, n = q.shape
     counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
     keys = np.empty(t, dtype=np.uint64)

@@ -60,7 +60,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """One fit for each of `CLASS_SPREADS`; in the first, weights do not differ between classes."""
+    """Fits for each prior standard deviation in `CLASS_SPREADS`; in the first, weights are equal for all classes."""
 
     found: list[Fitted]
 

@@ -52,13 +52,13 @@ class ClassWeights:
 
     @cached_property
     def source(self) -> Index:
-        """For each informative expert, the number of its group of duplicates, (n,)."""
+        """Group of duplicates, 0 .. V - 1, to which each informative expert belongs, (n,)."""
         source = self.panel.parts.source
         return np.unique(self.informative if source is None else source[self.informative], return_inverse=True)[1]
 
     @cached_property
     def first(self) -> Index:
-        """Index among the informative experts of the first of each group of duplicates, (V,)."""
+        """Position, among the informative experts, of the first expert of each group of duplicates, (V,)."""
         return np.unique(self.source, return_index=True)[1]
 
     @property

@@ -32,7 +32,7 @@ class Cells:
     forecast: Index | None = None  # (M,); which forecast each row is of; None if each is of its own
 
     def and_then(self, *others: Cells) -> Cells:
-        """These rows, then `others`: for each possible outcome, the rows of all open forecasts with that outcome."""
+        """Rows of these cells, then of `others`, each of which has all open forecasts with another assumed outcome."""
         every, rows, size = (self, *others), len(self.event), len(others[0].event)
         events = np.cumsum([0, *(each.events for each in every)]).tolist()
         return replace(

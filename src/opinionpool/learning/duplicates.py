@@ -74,7 +74,7 @@ class Duplicates:
         experts: tuple[str, ...],
         several: tuple[int, int] = SEVERAL,
     ) -> Duplicates:
-        """Find duplicates in M contrasts (M, K - 1); `several`: forecasts needed to be constant, as `SEVERAL`."""
+        """Find duplicates in M contrasts (M, K - 1); `several` equal forecasts make an expert constant."""
         return cls._by(_Statements.of(event, expert, contrast, len(experts)), experts, None, several)
 
     @classmethod
@@ -123,7 +123,7 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """Return `values` (N,), those of new experts times `believed` over its mean for distinct experts."""
+        """Return `values` (N,), for new experts multiplied by `believed` over its mean for distinct experts."""
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))

@@ -177,7 +177,7 @@ class FittedPanel(Tabular):
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
     def topic_shift(self, p: Array, batch: Batch, topics: npt.ArrayLike, *, uncertain: bool = False) -> TopicShift:
-        """Topic effects on the answers `p` (T, K), 0 where nobody answered; `uncertain` if for an interval."""
+        """Topic effects on the answers `p` (T, K), 0 where nobody answered; if `uncertain`, fit for intervals."""
         assert self.topics is not None
         common = logodds.prior_log_ratios(p) - batch.start
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))

@@ -102,7 +102,7 @@ P = TypeVar("P", bound=Centred)
 
 
 def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> tuple[Levels, Array]:
-    """Return the posterior by an expansion about a mode, and the mode: under one normal with the prior's moments.
+    """Return the posterior, expanded about the mode under one normal prior with the moments of `nodes`; and the mode.
 
     The prior is `nodes`; `start` is where the search for the mode starts, and does not change the mode.
     """
@@ -153,7 +153,7 @@ def fit_all(
     *,
     covariances: bool = True,
 ) -> Fit:
-    """Return the posterior by the likelihood of many events; `start` is a mean nearby, such as a sample's."""
+    """Return the posterior by the likelihood of many events; `start` is near its mean, such as a sample's mean."""
     start = np.append(start, np.zeros(len(names) * (nodes.free + 1)))
     found, point = about_mean(likelihood, partial(Levels.of, nodes=nodes), start, SMALL)
     pairs = found.likely(NEGLIGIBLE, len(start) - found.about.slope.size, covariances=covariances)
@@ -304,7 +304,7 @@ def _by_modes(
 
 
 def _information(observed: Observations, design: Design, point: Array) -> float:
-    """Return what outcomes tell at the coefficients `point`, Σ v K (1 − Σ p²): 1 for a log-ratio at even odds."""
+    """Return the information of outcomes at `point`, Σ_t v_t K (1 − Σ_k p_tk²): 1 per log-ratio at even odds."""
     p = softmax(design.ratios(point[None]))[0][0]
     unlike = 1.0 - (p**2).sum(axis=0) - (1.0 - p.sum(axis=0)) ** 2
     return float((observed.free + 1) * observed.weight @ unlike)

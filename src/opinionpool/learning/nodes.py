@@ -59,7 +59,7 @@ class Sums(NamedTuple):
         spreads: tuple[tuple[float, float], ...],
         intercepts: tuple[tuple[float, float], ...],
     ) -> Sums:
-        """Return the prior with `mean`: log-normals about `centres`, mixed; `spreads` are (sd of log, probability).
+        """Return log-normals about `centres`, mixed and scaled to `mean`; `spreads` are (sd of the log, probability).
 
         `intercepts` are (standard deviation of the intercept, probability).
         """
@@ -137,7 +137,7 @@ class Nodes:
 
     @property
     def deviations(self) -> Array:
-        """Covariance of the weights given their sum s at each node, about s v (`v`: `direction`), (B, N, N)."""
+        """Covariance of the weights at each node, given their sum s (their mean is s times `direction`), (B, N, N)."""
         if self.own is not None:
             return np.asarray(self.own @ np.swapaxes(self.own, 1, 2))
         h, tau = self.across()

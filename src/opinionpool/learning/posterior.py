@@ -31,7 +31,7 @@ KNOWN = 1e-12
 
 
 class Limits(NamedTuple):
-    """Grid of limits of extreme contrasts, with probabilities and the means of the coefficients."""
+    """Grid of L limits to which extreme contrasts are moderated, with probabilities and means of coefficients."""
 
     limit: Array  # (L,)
     probability: Array  # (L,)
@@ -82,7 +82,7 @@ class Posterior(Tabular):
 
     @classmethod
     def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Self:
-        """Return the posterior of a fit; `believed` are the prior probabilities of the limits of extremes."""
+        """Return the posterior of a fit; `believed` are the prior probabilities of `limits`."""
         rows = _hyperparameters(fit, nodes)
         if limits is not None:
             each = zip(limits.limit.tolist(), believed, limits.probability.tolist(), strict=True)
@@ -254,7 +254,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """Return, for each coefficient of all experts, its index among `size` of distinct experts, and its share there."""
+    """Return the place among `size` of distinct experts of each coefficient of all experts, and its share of that."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])

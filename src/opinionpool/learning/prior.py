@@ -233,7 +233,7 @@ class Believed:
         )
 
     def agreeing(self, agreement: Agreement) -> Believed:
-        """Beliefs with the accuracies that `agreement` implies, less so if beliefs about accuracies have worth."""
+        """Beliefs with the accuracies that `agreement` implies, the less so the more accuracies are believed."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)

@@ -206,7 +206,7 @@ def _each_times(matrices: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Posterior of Q coefficients at B nodes with J sums, by a quadratic function, at one level of topic variance."""
+    """Posterior of Q coefficients at B nodes with J normals of the weights' sum, at one level of topic variance."""
 
     score: Array  # (B, J); log of the prior probability times the marginal likelihood
     mean: Array  # (B, J, Q)

@@ -56,7 +56,7 @@ WRITTEN = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Recency(Tabular):
-    """Posterior of the half-life of forecasts.
+    """Posterior of the half-life of forecasts: the age at which half of what they knew is left.
 
     Examples
     --------
@@ -195,7 +195,7 @@ class ByAge(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """For each of M forecasts, how many it counts as, and its age."""
+    """For each of M forecasts, the number of forecasts that it counts as, and its age."""
 
     each: Array  # (M,); duplicates on an event count for one together, constant experts for none
     age: Array  # (M,); in days, NaN if unknown or if the forecast counts as 0

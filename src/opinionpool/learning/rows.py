@@ -164,11 +164,11 @@ class DenseContrasts(_Events):
     contrasts: Array = field(metadata=EVENT)  # (T, N, K - 1); L − L°, NaN where missing
 
     def on(self, events: Mask) -> DenseContrasts:
-        """Contrasts on the `events` in a mask."""
+        """Copy with only the events in the mask `events` (T,)."""
         return self if events.all() else replace(self, **taken(self, event=events))
 
     def by(self, experts: Index) -> DenseContrasts:
-        """Contrasts of the given experts, in order."""
+        """Copy with only the experts at the positions `experts`, in that order."""
         if len(experts) == self.contrasts.shape[1]:
             return self
         names = tuple(self.experts[i] for i in experts.tolist())
@@ -217,7 +217,7 @@ class DenseContrasts(_Events):
 
 
 def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Array, experts: int) -> Array:
-    """Log-likelihoods of the average and of each expert, (1 + N,), from forecasts `given` (M,) for the outcome.
+    """Log-likelihoods of the average and of each expert, (1 + N,), from outcomes' probabilities `given` (M,).
 
     Where an expert's forecast is missing, the average is used instead.
     """

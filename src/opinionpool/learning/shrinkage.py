@@ -67,7 +67,7 @@ def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
 
 
 def marginal_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Dependence by one correlation or, if believed accuracies differ, by nested evidence with that mean of it."""
+    """Nested evidence with the mean correlation of `features` if believed accuracies differ, else one correlation."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)

@@ -114,7 +114,7 @@ class TopicEffects(Tabular):
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """Effects for all experts: covariances with coefficients are distinct experts' at `column`, times `part`."""
+        """Effects for all experts; covariances with coefficients are `part` of distinct experts' at `column`."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:

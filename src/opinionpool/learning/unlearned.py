@@ -130,7 +130,7 @@ def believed_limit(believed: Believed) -> float:
 
 
 def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: bool) -> Note:
-    """Note on why outcomes had no part in the answer, and on its assumptions."""
+    """Note on why nothing was learned from outcomes, and on what the answers assume."""
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
     if constant:
         what = "every expert who forecast a resolved event always gave the same forecast"

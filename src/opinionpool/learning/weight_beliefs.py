@@ -163,7 +163,7 @@ class _Open:
         return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
 
     def _jacobians(self) -> tuple[Array, Array]:
-        """Derivatives of weights κ/√m R⁻¹√m (κ calibrations) by log accuracies m (N, N), correlation (N, 1)."""
+        """Derivatives of the weights κ/√m R⁻¹√m by log accuracies log m, (N, N), and by the correlation, (N, 1)."""
         believed, n = self.believed, len(self.mean)
         size = np.sqrt(believed.accuracy.value)
         among = believed.parts(self.rho).dependence
@@ -181,7 +181,7 @@ class _Open:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """Posterior covariance from prior `covariance` and `worth` observations of each mean, with errors `per_event`."""
+    """Posterior covariance from prior `covariance`, after `worth` observations of each with errors `per_event`."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0
