@@ -57,7 +57,7 @@ _OUTSIDE = (*_FLOORS, "scale")
 class FitState:
     """Result of a fit, set by one assignment, so that no thread sees parts of two fits."""
 
-    layout: ExpertColumns
+    layout: ExpertColumns  # layout of the columns of X
     classes: Labels  # (K,)
     names: tuple[str, ...] | None  # names of the columns, if they had any
     learned: Fitted | None = None  # None if it is to be fitted to the stream on first use

@@ -17,9 +17,9 @@ from opinionpool.model.contrasts import Batch, Extremes
 class Settings(NamedTuple):
     """Floors and contamination limit that are applied to forecasts and answers."""
 
-    floor: float = FLOOR
-    pool_floor: float = POOL_FLOOR
-    extremes: Extremes = Extremes()
+    floor: float = FLOOR  # least probability taken from an expert
+    pool_floor: float = POOL_FLOOR  # least probability given as an answer
+    extremes: Extremes = Extremes()  # moderation of extreme forecasts
 
     def contrasts(self, batch: Batch) -> Array:
         """Return contrasts L − L°, (T, N, K - 1), bounded by the contamination limit; NaN where missing."""

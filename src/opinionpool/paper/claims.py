@@ -47,7 +47,7 @@ class Claim:
     where: str  # section, equation or figure of the paper
     says: str  # statement of the paper
     found: str  # computed number that decides, and how it was computed
-    holds: bool
+    holds: bool  # whether the statement is correct
     right: str = ""  # correct statement, if this one does not hold
     figure: str = ""  # figure of the model that it is about, "1" or "2"
 

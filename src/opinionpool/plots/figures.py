@@ -56,7 +56,7 @@ LOOKS = (
 class Line:
     """Scores of one method in a figure."""
 
-    label: str
+    label: str  # name in the legend
     mean: Array  # (P,); mean scores
     error: Array  # (P,); standard errors
     expected: Array | None = None  # (P,); expected scores with unlimited training data

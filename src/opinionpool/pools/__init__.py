@@ -7,11 +7,11 @@ from typing import NamedTuple
 class Row(NamedTuple):
     """Description of a pool, a row of the table in `rows.md`; readable without loading the pool's code (and NumPy)."""
 
-    name: str
+    name: str  # name for users, such as "average"
     place: str  # module and class, as in "averages:Average"
     text: str  # what it does
-    take_if: str
-    leave_if: str
+    take_if: str  # when to use it
+    leave_if: str  # when not to use it
     weighted: bool  # whether a user can give the experts' weights
 
 

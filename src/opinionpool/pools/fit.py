@@ -63,7 +63,7 @@ class Configured:
 class FitOptions:
     """Prior and beliefs that all fits in a comparison of pools use."""
 
-    prior: npt.ArrayLike | None = None
+    prior: npt.ArrayLike | None = None  # prior for events without their own
     beliefs: Beliefs | None = None  # beliefs about experts, for the Gaussian pool
 
 

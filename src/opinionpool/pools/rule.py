@@ -35,7 +35,7 @@ class Option(NamedTuple):
     """Option of a pool: its default and description."""
 
     default: Any
-    text: str
+    text: str  # description for users
 
 
 class Pool(ABC):

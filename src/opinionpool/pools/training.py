@@ -29,7 +29,7 @@ Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
 class TrainingEvents:
     """Resolved events with forecasts, to which a pool is fitted, and the notes of the fit."""
 
-    problem: Problem
+    problem: Problem  # forecasts on all events, with weights and priors
     rows: Index  # (T,); positions of the resolved events among all events
     floor: float  # least probability taken from an expert
     notes: list[Note] = field(default_factory=list)

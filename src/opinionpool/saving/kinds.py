@@ -79,7 +79,7 @@ class Copies(NamedTuple):
 
 
 class OtherSums(NamedTuple):
-    """Alternative models of the sum of weights in files of release 0.1: probabilities, shifts and covariances."""
+    """Alternative model of the sum of weights, in files of release 0.1: probability, shifts and covariance."""
 
     probability: float
     moves: Array

@@ -220,7 +220,7 @@ class Trial:
     # (T,) or (T, K) for each pool; out-of-sample probabilities in the first round, means over occasions
     answers: tuple[Array, ...]
     by_occasion: Array  # (S, P); out-of-sample log scores by occasion, means over the rounds
-    rounds: int
+    rounds: int  # number of rounds
     notes: tuple[Note, ...]
 
 
@@ -285,10 +285,10 @@ class _Run:
     sample: Forecasts  # events for the fits
     occasions: Occasions  # occasions for the scores
     pools: Mapping[str, Configured | Rival]
-    prior: npt.ArrayLike | None
-    progress: Callable[[float], None] | None
+    prior: npt.ArrayLike | None  # prior for the fits
+    progress: Callable[[float], None] | None  # called with the share of work done
     notes: list[Note] = field(default_factory=list)
-    counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)  # (pool, code): (fits, text)
     fits: int = 0
 
     def all_events(self) -> dict[str, Array]:

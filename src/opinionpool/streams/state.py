@@ -35,7 +35,7 @@ WAITING = 512
 class Change(NamedTuple):
     """Change of one event: the old version, if it was learned from, is removed, and the new one is added."""
 
-    id: str
+    id: str  # id of the event
     old: Event | None  # version learned from; None if the event was not
     new: Event | None  # None for an annulled event
 
@@ -78,11 +78,11 @@ class StreamState(NamedTuple):
     """
 
     classes: tuple[object, ...]  # K labels
-    seed: int
-    clock: Clock
-    totals: Totals
+    seed: int  # seed of the sample and of hashes of ids
+    clock: Clock  # times of resolution
+    totals: Totals  # sums over resolved events
     sample: EventSample
-    columns: Columns
+    columns: Columns  # positions of experts by name
     ledger: Ledger = Ledger()  # entries of resolved events with an id
     open: Mapping[str, Event] = {}  # unresolved events by id, without pending changes
     pending: Mapping[str, Change] = {}  # by id, changes that are not yet in the other fields
@@ -335,7 +335,7 @@ class StreamSource:
     """Source of a fit: the events of a stream, from a state without pending changes."""
 
     state: StreamState
-    scales: Mapping[str, Scale] = field(default_factory=dict)
+    scales: Mapping[str, Scale] = field(default_factory=dict)  # of experts who give levels
     has_options: bool = False
 
     @property

@@ -27,7 +27,7 @@ BLOCK, MOST_MOMENTS = 1 << 20, 1 << 23
 class Totals:
     """Immutable sums over the resolved events of a stream; methods return new ones."""
 
-    floor: float
+    floor: float  # least probability taken from an expert
     prior: Array | None  # (K,); prior that all events share, if it is known
     pace: float  # rate at which weights decay: log 2 / half-life, or 0
     experts: tuple[str, ...]
