@@ -1,1 +1,1 @@
-"""Files and data frames to forecasts: the one place where they enter."""
+"""Reading of files and data frames of any shape as `Forecasts`."""

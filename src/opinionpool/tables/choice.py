@@ -105,7 +105,7 @@ class Choice:
         return self._roles.get(column.place, frozenset())
 
     def called(self, role: str) -> list[int]:
-        """Return the places of the columns whose header is a word for `role` and for no other role."""
+        """Return the positions of the columns whose header is a word for `role` and for no other role."""
         return [c.place for c in self.free if self.roles(c) == {role}]
 
     def readings(self, loose: bool = False) -> Iterator[Reading]:
@@ -152,7 +152,7 @@ class Choice:
 
     @cached_property
     def shared(self) -> list[Column]:
-        """Columns of several words and no forecasts whose header the table of outcomes has too."""
+        """Columns whose header the table of outcomes has too, of two or more distinct words and no forecasts."""
         return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     def _events(self, named: Sequence[int]) -> list[int]:
@@ -237,7 +237,7 @@ class Choice:
         return "never" in column.says and "again" not in column.says and column.whole == 1
 
     def _ids(self) -> list[int]:
-        """Return the places of id columns in which ids are repeated."""
+        """Return the positions of columns of ids in which some ids are repeated."""
         return [c.place for c in self._plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
@@ -302,7 +302,7 @@ class Choice:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
     def _verdict_vetoes(self, reading: Reading, forecast: Column) -> Iterator[str]:
-        """Yield vetoes if forecasts are wrongly read as confidence in a verdict, or wrongly not read as such."""
+        """Yield vetoes if forecasts are read as confidence in a verdict and are none, or are one and not read so."""
         look, says = self.profile, forecast.roles & {PROBABILITY, "sureness"}
         if reading.shape != SURE:
             own = says != {PROBABILITY} and self._sure(reading) and not forecast.below
@@ -386,7 +386,7 @@ class Choice:
         )
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
-        """Yield vetoes if forecast columns are wrongly read as classes, or wrongly not read as classes."""
+        """Yield vetoes if forecast columns are read as classes and are none, or are classes and not read so."""
         shape, look = reading.shape, self.profile
         places = [c.place for c in forecasts]
         grid = self.profile.grid(reading.forecasts, self.happened(reading))
@@ -452,7 +452,7 @@ class Choice:
         return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
     def _answers(self, reading: Reading) -> list[Column]:
-        """Return unused columns that may be outcomes: the header hints at it, or rows are events and cells yes or no.
+        """Return unused columns that may be outcomes, by a hint in the header, or cells yes or no in rows of events.
 
         Beside verdicts or scores, a column of levels or grades with one value per event may be an outcome too.
         """
@@ -503,7 +503,7 @@ class Choice:
             yield from self._aside_caveats(reading)
 
     def _sure(self, reading: Reading) -> bool:
-        """Whether forecasts may be confidence in verdicts: by their header, or because verdicts on an event differ."""
+        """Whether forecasts may be confidence in verdicts, by their header, or as verdicts on one event differ."""
         columns = [self.profile.columns[place] for place in reading.forecasts]
         sure = any("sureness" in c.roles for c in columns)
         if reading.shape.columns or sure:
@@ -514,7 +514,7 @@ class Choice:
         return any(self._differs(c, reading) for c in verdicts if c.yes_no or "verdict" in self.roles(c))
 
     def votes(self, reading: Reading) -> list[Column]:
-        """Return the unused columns that may hold verdicts."""
+        """Return the unused columns that may hold verdicts: experts' choices of a class."""
         event = reading.roles.get("event", ())
         own = [c for c in self.free if "verdict" in self.roles(c) or (c.yes_no and "outcome" in self.roles(c))]
         own += [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]

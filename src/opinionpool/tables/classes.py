@@ -52,7 +52,7 @@ class Asked:
     classes: tuple[str, ...] = ()  # all classes in order; empty if not given
 
     def about(self, written: str) -> Asked:
-        """Return the options with `written` as the positive class; raise if the user names another one."""
+        """Return a copy with `written` as the positive class; raise if the user names another one."""
         if self.positive is not None and key(self.positive) != key(written):
             raise fault("positive-of-one", written=written, positive=self.positive)
         return replace(self, positive=written)
@@ -89,7 +89,7 @@ def _family(words: Collection[str]) -> tuple[str, str] | None:
 
 
 class Matcher:
-    """Finds the class that a word names: exactly, in other capitals if only one fits, or 0 for no and 1 for yes."""
+    """Search for the class that a word names: exactly, without case if only one fits, or 0 for no and 1 for yes."""
 
     def __init__(self, classes: Sequence[object]) -> None:
         self._exact = {str(label): i for i, label in enumerate(classes)}
@@ -142,7 +142,7 @@ def _number(label: str) -> float | None:
 
 
 def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
-    """Return `asked`, with classes in the order of columns if it has none, they are 3 or more, and not all numbers.
+    """Return `asked`; if it has no classes, with those of `written` if these are three or more and not all numbers.
 
     >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
     ('low', 'medium', 'high')
@@ -153,7 +153,7 @@ def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
 
 
 def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
-    """Return the two classes of forecasts that are one probability each, from the outcomes seen and the options.
+    """Return the two classes where a forecast is one probability, from outcomes `seen` (by key) and options `asked`.
 
     >>> two_classes({"yes": "Yes"}, Asked()), two_classes({}, Asked("rain")), two_classes({}, Asked())
     (('No', 'Yes'), ('not rain', 'rain'), (0, 1))
@@ -180,7 +180,7 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
 
 
 def _way(word: str) -> str:
-    """Return the advice on a word that is not one of the classes."""
+    """Return the advice to the user on an outcome that is not one of the classes."""
     if any(key(word) in family for family in FAMILIES):
         return "Outcomes need the names of the classes: write them so, or name the classes as the outcomes do"
     return "If it means that an event is not resolved, say --missing-value, if void, --void-value"
@@ -211,7 +211,7 @@ def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None
 
 
 def _in_style(word: str, known: Mapping[str, str]) -> str:
-    """Return a word capitalized as the other class is: "No" beside "Yes"."""
+    """Return `word` capitalized like the other class in `known`: "No" beside "Yes"."""
     other = next(iter(known.values()), "")
     return word.upper() if other.isupper() else word.capitalize() if other[:1].isupper() else word
 
@@ -233,7 +233,7 @@ class NoOutcome:
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Return the usual words and the user's; a word in `missing` or `classes` is void only if `void` has it."""
+        """Return the usual words with the user's; a word in `missing` or `classes` means void only if `void` has it."""
         unknown, own = (frozenset(bare(word.strip().lower()) for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 

@@ -43,13 +43,13 @@ class Fault:
         return min(map(_ORDER.index, names), default=-1)
 
     def options(self) -> list[list[str]]:
-        """Return the command-line options of each remedy."""
+        """Return the command-line options of each remedy, as lists of words."""
         return [ReadOptions().revised(remedy).arguments() for remedy in self.remedies]
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to read a table: its options, the faults found until then, and the forecasts (None if it fails)."""
+    """One way to read a table: options, the faults found before, and the forecasts (None if reading fails)."""
 
     options: ReadOptions
     faults: tuple[Fault, ...]
@@ -69,7 +69,7 @@ class Diagnosis:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Faults found in every way to read the table, the most harmful first; those only proposed come last."""
+        """Faults found in every way to read the table, most harmful first; proposed improvements come last."""
         found = {fault.text: fault for way in reversed(self.ways) for fault in way.faults}
         found = {text: of for text, of in found.items() if all(text in way.texts for way in self.ways)}
         return tuple(sorted(found.values(), key=lambda fault: (fault.proposed, fault.harm)))

@@ -137,7 +137,7 @@ class Facts:
         return None if np.isnat(times).all() else times
 
     def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
-        """Return the time for which each event is forecast: its end or `as_of`, the earlier; None if all are unknown.
+        """Return the time at which each event's answer is wanted: its end or `as_of`, the earlier; None if unknown.
 
         `ahead` is --horizon: the time is so long before the end. Of open events (outcome < 0), it is `as_of`.
         """
@@ -179,7 +179,7 @@ def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
 
 
 def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, reading: Reading) -> Facts:
-    """Return the facts on all events; `columns(role)` returns the columns of a role in both tables."""
+    """Return the facts on all events; `columns(role)` returns the columns with a role in both tables."""
     texts, notes = _texts(columns(TEXT), rows.events)
     closes, closing = _ends_of("closes", columns("closes"), rows, reading)
     resolved, resolving = _ends_of("resolved_at", columns("resolved_at"), rows, reading)
@@ -306,7 +306,7 @@ _ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
 
 @dataclass(frozen=True)
 class Joined:
-    """A table of outcomes joined to the events of a table of forecasts."""
+    """Columns of a table of outcomes, with the event of the table of forecasts that each row is about."""
 
     columns: Mapping[
         str, EventColumn
@@ -390,7 +390,7 @@ def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[st
 
 
 def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
-    """Return the candidate columns for a role, by header; columns equal to the first one are dropped."""
+    """Return the positions of columns that may play a role, by header, less columns equal to the first one."""
     words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
     for word in words:
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]

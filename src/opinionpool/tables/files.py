@@ -304,7 +304,7 @@ def rows_of(name: str, document: Row, known: Callable[[str], bool]) -> tuple[lis
 
 
 def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
-    """Return the codec of a file, by `encoding` or its byte order mark; None if it is UTF-8."""
+    """Return the codec of a file, by `encoding` if given, else its byte order mark; None if it is UTF-8."""
     if encoding is not None:
         codec = codecs.lookup(encoding).name
         return None if codec in {"utf-8", "utf-8-sig", "ascii"} else codec
@@ -534,7 +534,7 @@ def _json_fault(source: FileSource) -> OpinionPoolError | None:
 
 
 def lines_of(source: FileSource, rows: Sequence[int]) -> list[int]:
-    """Return the number of the line on which each of the table's `rows` begins, read in one pass over the file."""
+    """Return the number of the line on which each of the table's `rows` begins, from one pass over the file."""
     wanted = {*rows}
     with source.lines() as lines:
         starts: Iterator[int] = (number for number, line in enumerate(lines, 1) if line.strip())

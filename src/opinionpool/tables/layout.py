@@ -57,7 +57,7 @@ _Way: TypeAlias = tuple[Reading, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of a table's columns by role."""
+    """Layout of a table: its shape, and the positions of its columns by role."""
 
     shape: Shape
     roles: Mapping[str, int]  # position of the column of each role
@@ -130,7 +130,7 @@ def _verdicts(choice: Choice) -> Iterator[_Way]:
 
 
 def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
-    """Yield the only way to read a table, if there is one, with `scales` for columns and the columns `forecasts`."""
+    """Yield the way to read a table with `scales` for its columns and the columns `forecasts`, if only one fits."""
     given = choice.given_roles
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
@@ -177,14 +177,14 @@ def _guesses(choice: Choice, reading: Reading) -> int:
 
 
 def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
-    """Return a key that is equal for readings with equal forecasts of equal events."""
+    """Return a key that is the same for two readings if they give the same forecasts on the same events."""
     places = [reading.roles.get(role, ()) for role in ("event", "expert", "class", "verdict", "outcome")]
     groups = (choice.profile.key(each).tobytes() if each else b"" for each in places)
     return (reading.shape.key, reading.forecasts, *groups)
 
 
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each `_meaning`, less those that are `within` another one or `_outdone` by one."""
+    """Return one reading for each `_meaning`, unless it is `within` another one or `_outdone` by another one."""
     found: dict[object, Reading] = {}
     for reading in readings:
         found.setdefault(_meaning(choice, reading), reading)
@@ -247,7 +247,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 
 def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
-    """Yield a reading with columns of facts on events and forecasts, once for each choice that headers leave."""
+    """Yield `reading` with columns of facts added, once for each choice of these columns that headers leave open."""
     wanted = FACTS[:1] if reading.shape == RESPONDENTS else FACTS
     players = {role: places for role in wanted if (places := _players(choice, reading, role))}
     for chosen in product(*players.values()):
@@ -276,7 +276,7 @@ def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
 
 
 def _layout(choice: Choice, reading: Reading) -> Layout:
-    """Return the layout that a reading gives the table."""
+    """Return the layout of the table under `reading`."""
     columns, shape = choice.profile.columns, reading.shape
     roles = {role: places[0] for role, places in reading.roles.items() if places}
     forecasts = reading.forecasts

@@ -49,7 +49,7 @@ class Melted:
 
 @dataclass(frozen=True)
 class Reading:
-    """Rules for reading the cells of a table, with a log of conversions and notes."""
+    """Rules for reading the cells of a table, with a log of the conversions made and notes on them."""
 
     options: ReadOptions
     rules: NumberRules
@@ -98,7 +98,7 @@ class Reading:
         return self.column_times(table, layout.roles[role], role)[rows]
 
     def column_times(self, table: Table, column: int, role: str) -> Times:
-        """Return a column as times, (rows,)."""
+        """Return the column of the role `role` as times in UTC, (rows,)."""
         return read_times(table, column, self.rules.missing_words, role, self.options.dates, self.notes)
 
     def half_units(self, long_rows: LongRows) -> Array:
@@ -117,7 +117,7 @@ class Reading:
 
 
 def row_events(table: Table, layout: Layout) -> Words:
-    """Return the event of each row: its cell, else its row number; blank if columns are events."""
+    """Return the event of each row: its cell in the event column, else its row number; blank if columns are events."""
     if layout.events:
         return Words(np.full(table.rows, BLANK), list(layout.events))
     if "event" in layout.roles:

@@ -65,7 +65,7 @@ _Outcome = tuple[EventColumn, int, str]
 
 
 def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
-    """Columns of outcomes without "Resolved"; grades as 0 and 1 if --at-least is given, else levels as on the scale."""
+    """Return columns of outcomes without "Resolved", grades as 0 or 1 (if --at-least), levels as on the scale."""
     scales, scale = request.rules.scales, request.rules.scale
 
     def level(word: str) -> str:
@@ -140,7 +140,7 @@ def _find_classes(
     without: NoOutcome,
     scale: Scale | None,
 ) -> tuple[object, ...]:
-    """Return the classes, or the levels of a scale if outcomes are levels; arguments and errors as for `settle`."""
+    """Return the classes, which are levels of `scale` if outcomes are; arguments and errors are as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
     words = {word for column in observed for word in column.words.values}
@@ -269,7 +269,7 @@ def _encode(
     without: NoOutcome,
     preference: Scale | None,
 ) -> _Encoded:
-    """Return outcomes as positions among the `shared` classes, or the options of their event, ties as `TIED`.
+    """Return outcomes as positions among `shared` classes, if `options` is None, else options of their event.
 
     Raises an error for a word that is neither an option nor a word for no outcome.
     """
@@ -322,7 +322,7 @@ def _concat(columns: Sequence[npt.NDArray[Any]]) -> Index:
 def _outcome_of(
     values: Index, observed: Sequence[EventColumn], events: Sequence[str]
 ) -> tuple[Index, npt.NDArray[np.bool_]]:
-    """Return the outcome of each event, `UNRESOLVED` without one, and the mask of void events."""
+    """Return each event's outcome, (events,), `UNRESOLVED` if it has none, and the mask of void events."""
     row_events = _concat([column.row_events for column in observed])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
@@ -427,7 +427,7 @@ def find_options(
 
 
 def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
-    """Return event and label of each forecast in `counting`, and of all rows of events without forecasts there."""
+    """Return event and label of each forecast in `counting`, and of all rows of events that have none in it."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False
@@ -438,7 +438,7 @@ def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
 
 
 def _clear(found: EventOptions) -> bool:
-    """Whether no class, in any spelling, is in two different sets of options."""
+    """Whether each class, in any spelling, is in only one set of options, so that events have options of their own."""
     sets = {frozenset(labels) for labels in found.of_events if labels}
     words = [key(str(label)) for labels in sets for label in labels]
     return len(words) == len(set(words))

@@ -109,7 +109,7 @@ class PartNotes:
         self._found: dict[tuple[str, str], Note] = {}
 
     def add(self, notes: Iterable[Note]) -> None:
-        """Add the notes on one part."""
+        """Add the notes on one part to the sums."""
         for note in notes:
             key = note.code, "" if note.code in _SHARED else note.kind
             self._found[key] = self._found[key] + note if key in self._found else note
@@ -121,7 +121,7 @@ class PartNotes:
 
 @dataclass(eq=False)
 class Parts:
-    """A table in parts, which can be read any number of times."""
+    """Table in parts (runs of rows), which can be read any number of times."""
 
     table: Table
     request: ReadOptions

@@ -74,7 +74,7 @@ class Column:
 
     @cached_property
     def known(self) -> Array:
-        """Numbers in the column, without NaN for other cells."""
+        """Numbers in the column, as an array without NaN."""
         return self.values[~np.isnan(self.values)]
 
     @cached_property
@@ -123,7 +123,7 @@ class Column:
 
     @property
     def ruled_out(self) -> frozenset[str]:
-        """Roles that the header names but the cells exclude."""
+        """Roles that the column cannot play, by its cells."""
         barred = {
             "event": self.fractions,
             "expert": self.fractions or self.binary,
@@ -178,7 +178,7 @@ class Column:
 
     @property
     def is_vote(self) -> bool:
-        """Whether the cells are two words, or 0 and 1, and the header does not hint at an outcome."""
+        """Whether the cells may be votes: two words, or 0 and 1, under a header that does not hint at an outcome."""
         return self.is_two and not {"unsure", "never"} & self.says
 
     @property
@@ -367,11 +367,11 @@ class Profile:
         return found
 
     def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
-        """Return the scales of columns of verdicts or grades, by header, if it names no role but those in `own`."""
+        """Return the scale of each column of verdicts or grades whose header names no role but those in `own`."""
         return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
 
     def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
-        """Return the scales of columns of few words, verdicts or grades, by header; None where the order is unknown.
+        """Return the scale of each column of few words, by header; None if the order of the words is unknown.
 
         Headers may name no role but those in `own`, and may hint at an outcome only if `own` is not empty.
         """
@@ -384,7 +384,7 @@ class Profile:
         }
 
     def amounts(self, column: Column) -> list[str]:
-        """Return the words of `column` in whose rows probabilities are mostly beyond 0 and 1, so that they are amounts.
+        """Return the words of `column` in whose rows most probabilities are beyond 0 and 1, and thus amounts.
 
         Empty if other rows have numbers beyond 0 and 1 too. The word quantile is always returned.
         """
@@ -465,7 +465,7 @@ class Profile:
         return bool(self.repeated([place])) and not self.repeated([*places, place])
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
-        """Return in how many events a column varies, the number of events, and whether mistakes are excluded."""
+        """Return in how many events a column varies, how many there are, and whether it is too often for mistakes."""
         key, codes = self.key(event), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
@@ -474,7 +474,7 @@ class Profile:
         return some, len(events), some > max(FEW, _SHARE * len(events))
 
     def grid(self, places: Sequence[int], happened: Collection[str]) -> tuple[tuple[str, str], ...] | None:
-        """Return (expert, class) of each column if the headers form a full grid of both, else None.
+        """Return (expert, class) of each of `places` if the headers combine every expert and every class, else None.
 
         `happened` are outcomes in lower case.
         """

@@ -314,7 +314,7 @@ def _read_file(
     on_disk: bool,
     again: bool = False,
 ) -> Table:
-    """Return a file as a table; parameters and errors as for `open_file`."""
+    """Return the file `source` as a table; parameters and errors are as for `open_file`."""
     disk = on_disk or (source.format != "parquet" and is_large(source.path))
     connection = connect(source.path, workspace if disk else None, again or source.padded)
     try:

@@ -157,7 +157,7 @@ def names_key(name: str) -> bool:
 
 
 def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] | None:
-    """Return (expert, class) of each header, split at the last `mark` or non-letter; None unless it is a full grid.
+    """Return (expert, class) of each header, split at the last `mark` or non-letter; None unless all pairs occur.
 
     >>> split_names(["a:x:home", "a:x:away"], ":"), split_names(["vit_prob_cat", "vit_prob_dog"], "")
     ((('a:x', 'home'), ('a:x', 'away')), (('vit', 'cat'), ('vit', 'dog')))
@@ -252,7 +252,7 @@ FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", 
 
 @dataclass(frozen=True)
 class Shape:
-    """A layout: the roles it needs and forbids, the key of its rows, and the meaning of its forecast columns."""
+    """Shape of a table: the roles it needs and forbids, the key of its rows, and what forecast columns are."""
 
     name: str
     needs: tuple[str, ...]
@@ -307,7 +307,7 @@ class Reading:
         return frozenset(self.forecasts).union(*self.roles.values())
 
     def within(self, other: Reading) -> bool:
-        """Return True if `other` has the same shape, events and forecasts, and further roles, but no new caveats."""
+        """Return True if `other` is this reading with further roles, perhaps with classes, and no new caveats."""
         same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
         mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
         same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts

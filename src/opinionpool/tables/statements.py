@@ -309,7 +309,7 @@ def withdrawn_only(long_rows: LongRows) -> LongRows:
 def one_each(
     long_rows: LongRows, rule: str | None, by: Distinctions, until: Times | None = None
 ) -> tuple[LongRows, list[Note]]:
-    """Return one number for each expert, event and class, by the duplicates `rule`, and notes; raise without a rule.
+    """Return one number per expert, event and class, by the `rule` for several, and notes; raise if that is None.
 
     `until` is when an event's last forecasts end (NaT: at the newest one).
     """
@@ -358,7 +358,7 @@ def _stamps(long_rows: LongRows) -> Index:
 
 
 def latest_of_pair(long_rows: LongRows) -> Mask:
-    """Return the mask of the rows with the latest time of their expert and event."""
+    """Return the mask, (M,), of the rows whose time is the latest of their expert and event."""
     stamp = _stamps(long_rows)
     _, pair = np.unique(long_rows.pair, return_inverse=True)
     latest = np.full(pair.max(initial=-1) + 1, np.iinfo(np.int64).min)
@@ -462,7 +462,7 @@ def active_until(rows: LongRows, ends: Times) -> Index:
 
 
 def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
-    """Return the last number of each expert on each event and class; all classes are taken from one time."""
+    """Return each expert's last number on each event and class, for all classes from the latest time."""
     if long_rows.time is not None:
         long_rows = long_rows.select(latest_of_pair(long_rows))
     order = np.lexsort((long_rows.row, long_rows.key))
