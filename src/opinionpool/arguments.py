@@ -16,7 +16,7 @@ from opinionpool.errors import ArgumentError
 from opinionpool.text import listed, meant, shown, suggestion
 
 _HINTS = {"state": "; of an estimator give pool.state_", "panel": "; of an estimator give pool.panel_"}
-# What a base class is to those who call.
+# Names in messages for base classes, which users do not know.
 _PUBLIC = {"PoolingPanel": "Panel or FullPanel"}
 _OF_FORECASTS = "; op.Forecasts.from_array(X, y) makes them of arrays, op.read_forecasts of tables"
 

@@ -218,7 +218,7 @@ def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
         yield rows, np.flatnonzero(pattern)
 
 
-# Frequencies beyond which one more event is lost in rounding, and below which one event is.
+# Largest and smallest frequency: beyond these, rounding in float64 would lose an event.
 MOST, LEAST = 1e15, 1e-15
 
 
@@ -250,7 +250,7 @@ def _in_utc(time: Any) -> Any:  # noqa: ANN401 - whatever a user gives
     return time.astimezone(UTC).replace(tzinfo=None) if getattr(time, "tzinfo", None) is not None else time
 
 
-# As many as microseconds in 64 bits hold, since 1970 and before.
+# Days since or before 1970 that 64 bits of microseconds can hold, rounded down.
 _MOST_DAYS = 100_000_000
 
 
@@ -280,7 +280,7 @@ def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.date
     return found
 
 
-# What stands for a missing value, by kind of array.
+# Value that means "missing", by kind of array.
 _MISSING: dict[str, Any] = {"f": np.nan, "M": np.datetime64("NaT", "us"), "b": False, "U": "", "O": None}
 
 

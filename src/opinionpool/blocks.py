@@ -40,7 +40,7 @@ class Bounds(NamedTuple):
 def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
     """Write log-odds of probabilities `q`, within `bounds`, into `out`, which has the shape of `q`, and return `out`.
 
-    They are NaN where `q` is NaN or outside [0, 1].
+    Log-odds are NaN where `q` is NaN or outside [0, 1].
 
     >>> q = np.array([0.5, 0.0, 1.5])
     >>> floored_log_odds(q, Bounds(-9.0, 9.0), np.empty(3))

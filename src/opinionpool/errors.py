@@ -76,7 +76,7 @@ class SavedPoolError(OpinionPoolError):
     """Error for a saved pool that cannot be read, or an object that cannot be saved."""
 
 
-# Options of reading, each with its value, that together are a way out.
+# Options of reading, with values, that together solve the problem.
 Remedy: TypeAlias = Mapping[str, object]
 
 

@@ -41,7 +41,7 @@ from opinionpool.text import listed, shown
 # Numbers in a dense block of events x experts.
 BLOCK = 1 << 21
 
-# The outcome that is half of each of two.
+# Label of a tie: an outcome that is half of each of two classes.
 TIE = "tie"
 
 
@@ -214,8 +214,8 @@ class Forecasts(Tabular):
         events, experts : sequence of str, optional
             Names; ``event_1`` ... and ``expert_1`` ... if not given. The columns of a data frame name its experts.
         classes : sequence, optional
-            The K labels. If not given, the sorted ones among the outcomes as in fits; 0 and 1 where those are numbers
-            or none.
+            The K labels. If not given, the sorted distinct outcomes; 0 and 1 if no other outcome occurs, or none is
+            known.
         prior : array_like, shape (), (T,), or (K,), (T, K) when K > 2, optional
             The reference prior of each event.
         options : sequence of sequences, length T, optional
@@ -228,8 +228,8 @@ class Forecasts(Tabular):
         times : array_like of datetime64, shape (T,), optional
             When each event closed or was resolved; NaT where unknown.
         scale : str, sequence or mapping, optional
-            What levels there are instead of probabilities, such as ``"1-10"`` or ``("no", "unsure", "yes")``; of some
-            experts only, ``{"judge_a": "1-5"}``.
+            Levels that experts give in place of probabilities, such as ``"1-10"`` or ``("no", "unsure", "yes")``; if
+            only some experts give levels, a mapping such as ``{"judge_a": "1-5"}``.
 
         Raises
         ------

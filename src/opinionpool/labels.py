@@ -28,9 +28,9 @@ FAMILIES = (
     ("negative", "positive"),
 )
 
-# What a missing outcome looks like after it was turned into text.
+# Texts of missing values that were converted to text.
 _LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")
-# Words for outcomes that are none.
+# Words that mean that an event has no outcome.
 ALWAYS_VOID = frozenset(
     {"void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous", "annulliert", "annulé", "anulado"}
 )
@@ -68,7 +68,7 @@ def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, np
     """Return the labels of resolved events in their own type, and the mask of resolved events.
 
     Raises OutcomeError if the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
-    `classes` are known to be classes, whatever they look like.
+    Labels in `classes` are accepted, however they are spelt.
     """
     if y.dtype.kind == "O":
         known = np.array([not is_blank(value) for value in y.tolist()], dtype=bool)
@@ -228,7 +228,7 @@ def halves(outcomes: Codes, tied: npt.NDArray[np.bool_]) -> tuple[Codes, Codes, 
 def event_labels(given: object, events: int, what: str) -> npt.NDArray[np.str_]:
     """Return each event's label as text, from one for all events or one for each; "" for None and NaN.
 
-    Raises ShapeError if there is not one for each event.
+    Raises ShapeError if `given` has neither one label nor one for each event.
 
     >>> event_labels(["sport", None, 3], 3, "topics").tolist()
     ['sport', '', '3']

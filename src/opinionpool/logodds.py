@@ -19,11 +19,11 @@ from opinionpool.errors import ProbabilityError, ShapeError
 
 FLOOR = 1e-4
 POOL_FLOOR = 1e-8
-# How far probabilities of all classes may be off a sum of 1, and are normalised.
+# Deviation from a sum of 1 up to which class probabilities are normalised.
 SUM_TOLERANCE = 1e-4
 # The least prior or floor: a hundredth of it is still an ordinary float, and so is one over that.
 LEAST = 1e-300
-# What stands for 0 where a class is no option.
+# Positive number in place of 0 for a class that is no option.
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -115,8 +115,8 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
     Raises ProbabilityError unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then
     normalised). Raises ShapeError if the last axis of a K > 2 prior is not K long.
 
-    It is given as probabilities of the second of two classes, or of K > 2 classes, (..., K), where in rows of one event
-    each 0 says that a class, other than the first, is no option of the event.
+    `p` has the probability of the second of two classes, (...), or of each of K > 2 classes, (..., K). In a prior of
+    one event, a 0 for a class other than the first means that the class is no option of the event.
     """
     p = as_numbers(p, what)
     outside = ~((p >= LEAST) & (p < 1))

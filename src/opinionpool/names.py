@@ -13,7 +13,7 @@ from opinionpool.errors import ExpertError
 from opinionpool.logodds import check_probabilities
 from opinionpool.text import listed, shown, suggestion
 
-# So many names are made once.
+# Largest number of made-up names that are cached.
 KEPT = 1 << 15
 
 

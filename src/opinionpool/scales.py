@@ -19,7 +19,7 @@ from opinionpool.names import name_key
 from opinionpool.text import listed, shown
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*(?:-|\.\.|to)\s*(-?\d+)\s*")
-# A scale has so many levels at most; more are numbers.
+# Largest number of levels of a scale.
 MOST = 101
 # Where levels are classes: by how much the log-probability of the farthest class is below that of the level given;
 # chosen by simulated judges (benchmarks/levels.py).
@@ -34,7 +34,7 @@ _PREFERENCES = {
 PLACES = {"first": "a", "left": "a", "second": "b", "right": "b"}
 # Pairs of words for the lower and the upper of two levels; I and C are inspect_ai's for incorrect and correct.
 _VERDICTS = (*FAMILIES, ("incorrect", "correct"), ("i", "c"), ("fail", "pass"))
-# What makes the lower word of the upper one, as in irrelevant and not safe.
+# Prefixes that negate a word, as in irrelevant and not safe: the negated word is the lower level.
 _NOT = re.compile(r"(?:in|im|ir|un|dis|not[ _-]|non[ _-]?)(?=.{4})")
 # Words for what is between the two, and grades in order.
 _BETWEEN = frozenset(
@@ -223,7 +223,7 @@ def scales_given(given: object) -> dict[str, Scale]:
 def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale]:
     """Return scales by expert, in the order of two classes; of more classes, the levels must be these classes.
 
-    Raises ArgumentError for other scales.
+    Raises ArgumentError if there are more than two classes, and a scale's levels are not these classes in order.
     """
     found = {name: scale.facing(classes) for name, scale in scales_given(given).items()}
     if len(classes) > 2 and any(scale.as_classes(classes) != tuple(classes) for scale in found.values()):

@@ -103,9 +103,9 @@ def _bare(sign: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))
 
 
-FORMULAS = frozenset("=+-@\t\r")  # how they begin
+FORMULAS = frozenset("=+-@\t\r")  # first characters of formulas in spreadsheets
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-# What is read back, as the engine writes patterns.
+# Texts from which reading removes an apostrophe, as a pattern of the SQL engine.
 APOSTROPHE = r"^''+[=+@\-\t\r]"
 
 

@@ -30,9 +30,9 @@ OWN, POOL, COMPARISON, FILES, ANSWERS, RESULTS, READING = SECTIONS = (
 )  # fmt: skip
 # Notes that are printed unless more, or none, are asked for.
 NOTES = 3
-# Endings of names that say nothing wrong about what is in the file.
+# Endings of file names that fit any output format.
 WRITTEN = ("", ".csv", ".json", ".txt")
-# Probabilities as given, each with the class it is for, if one is named.
+# Typed probabilities as pairs (class or None, p).
 PriorOption: TypeAlias = tuple[tuple[str | None, float], ...]
 # A function that click makes a command of, and one that adds an option to it.
 Command: TypeAlias = Callable[..., Any]
@@ -63,7 +63,7 @@ class _Choice(click.Choice):  # type: ignore[type-arg]
             raise click.BadParameter(error.message.rstrip(".") + meant(str(value), self.choices), ctx, param) from None
 
 
-# What stands for names of files in help.
+# Placeholders of file names in help.
 _FILES = ("FILE", "DIR", "PAGE")
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from opinionpool.streams.trained import TrainedPool
 
 
-# What the name of a page may end in.
+# Endings that file names of pages may have.
 PAGES = ("", ".html", ".htm")
 
 
@@ -159,7 +159,7 @@ def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[
     return Source(title or named, f"{today.day} {today:%B %Y}", " ".join(map(typed, words)), tuple(digests))
 
 
-# What the page needs beyond the package itself.
+# Packages that the page in the browser needs.
 NEEDED = ("starlette", "uvicorn")
 
 

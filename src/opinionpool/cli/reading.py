@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opinionpool.report.check import Findings
     from opinionpool.streams.trained import TrainedPool
 
-# A file of this name beside the data holds options.
+# Name of the file of options that is read from the folder of the data.
 OPTIONS_FILE = "opinionpool.toml"
 
 

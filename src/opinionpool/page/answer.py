@@ -44,11 +44,11 @@ from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.charts import odds
 
-# Fits that are kept, so that going back does not learn again.
+# Number of fits kept, so that undoing needs no new fit.
 KEPT = 64
-# A forecast, or a prior, may be so far off in log-odds, if asked for again.
+# Change in log-odds by which forecasts and priors are varied, as if asked for again.
 AGAIN = 0.5
-# Experts of whom forecasts and beliefs are varied, those who add most to the answer.
+# Largest number of experts whose forecasts and beliefs are varied: those who add most to the answer.
 MOST = 20
 
 

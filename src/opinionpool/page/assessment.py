@@ -23,7 +23,7 @@ from opinionpool.report.listing import printable
 from opinionpool.report.view import belief_facts
 from opinionpool.text import toml_value
 
-# The ways to say how accurate an expert is; one at a time.
+# Beliefs that give an expert's accuracy, of which an expert can have one.
 ACCURACIES = ("auc", "hit_rate", "score", "accuracy", "relative_accuracy")
 MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
 
@@ -267,15 +267,15 @@ def _exact(x: float) -> str:
     return f"{x:.0f}" if x == round(x, 0) and abs(x) < 1e15 else repr(x)
 
 
-# What a control sends: `do` names the action, `value` is what it says, `expert` and `class` whom it is about.
+# Message of a control: `do` is the action, `value` its value, `expert` and `class` the key and position concerned.
 Action: TypeAlias = Mapping[str, Any]
-# The ways to say how good an expert is that the page offers, and their ranges.
+# Units of accuracy that the page offers, with their ranges.
 UNITS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"auc": (0.51, 0.99), "hit_rate": (0.51, 0.99), "score": (0.01, 0.95)}
 )
-# What an assessment may be worth, in resolved events.
+# Worths of an assessment that can be chosen, in resolved events.
 WORTHS = (5, 10, 20, 50, 100, 200)
-# Classes keep at least this probability when another one is set.
+# Smallest probability of a class after another class's is set.
 LEAST = 1e-4
 
 
@@ -505,7 +505,7 @@ _NUMBERS: Mapping[str, _Number] = MappingProxyType(
         ),
     }
 )  # fmt: skip
-# What becomes of the expert whom an action is about.
+# Actions on one expert: functions that return the changed expert.
 _OF_EXPERTS: Mapping[str, Callable[[Assessment, Expert, Action], Expert]] = MappingProxyType(
     {
         "name": lambda a, own, action: _named(a, own, action.get("value")),

@@ -198,7 +198,7 @@ def bias_words(bias: float, prior: float) -> str:
 
 
 UNIT_NAMES = {"auc": "AUC: which of two", "hit_rate": "hit rate", "score": "expected log score"}
-# Experts whose controls are shown.
+# Largest number of experts whose controls are shown.
 ROWS = 60
 
 

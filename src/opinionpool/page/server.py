@@ -125,7 +125,7 @@ ASSETS = {"icon.svg": "image/svg+xml", "page.js": "text/javascript", "page.css":
 TYPES = {".html": "text/html", ".toml": "application/toml", ".csv": "text/csv", ".json": "application/json"}
 
 
-# What a page loads.
+# Markup in the head of a page: the style and script that it loads.
 HEAD = Html(
     '\n<link rel="stylesheet" href="../../assets/report.css">\n<link rel="stylesheet" href="../../assets/page.css">\n'
     '<link rel="icon" href="../../assets/icon.svg">\n<script src="../../assets/page.js" defer></script>'

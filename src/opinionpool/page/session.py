@@ -309,7 +309,7 @@ def start_of(material: Material, given: Assessment | None) -> Assessment:
     return material.assessment_of(opened[0] if opened else 0)
 
 
-# The report's sections that are shown.
+# Ids of the report's sections that the page shows.
 SHOWN = ("gains", "calibration", "learning")
 
 

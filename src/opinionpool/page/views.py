@@ -41,9 +41,9 @@ from opinionpool.report.panel import belief_worth, effect_columns
 from opinionpool.report.view import levels_words, ranked
 from opinionpool.text import counted
 
-# Contributions that are listed, and events that a list shows at once.
+# Largest numbers of contributions listed, and of events that a list shows at once.
 ROWS, PAGE = 60, 50
-# Notes that are shown at once.
+# Number of notes that are not folded.
 NOTES = 2
 ORDERS = {
     "file": "as in the file",

@@ -1,5 +1,5 @@
 """Results for people and programs: tables, CSV, JSON, HTML."""
 
-# In which order events are listed: as in the file, by name, the first to close, the most probable, the least certain,
+# Orders of listed events: as in the file, by name, the first to close, the most probable, the least certain,
 # the most disputed; here, so that a command's help need not wait for NumPy.
 SORTS = ("file", "event", "closes", "probability", "interval", "disagreement")

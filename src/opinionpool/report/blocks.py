@@ -49,7 +49,7 @@ def name(value: str) -> Html:
     return Html(f"<bdi>{_escaped(value)}</bdi>")
 
 
-# Longer wordings of a question are cut off in pages.
+# Characters of a question after which pages cut it off.
 _LONGEST = 240
 
 
@@ -110,7 +110,7 @@ def sentence(wording: str) -> str:
     return wording[:1].upper() + wording[1:] + ("" if wording.endswith((".", "!", "?")) else ".")
 
 
-# How reports look.
+# CSS of reports.
 STYLE = "\n" + Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 SHOWN, SHOWN_EXPERTS = 25, 10
 # Outcomes that are listed one by one.
 LISTED = 6
-# Each step as a table and as a sentence call it.
+# Name of each step in tables and in sentences.
 NAMES = dict(
     zip(
         STEPS,

@@ -129,11 +129,11 @@ def titled(content: str, part: Html) -> Html:
 
 
 WIDTH = 400.0
-# Ticks of forecasts on one line, beyond which they are a solid bar.
+# Largest number of forecasts drawn as ticks; more are drawn as a solid bar.
 TICKED = 60
 # More experts than this leave no room for numbers in the cells of a heat map, or make it as wide as the page.
 LEGIBLE, BESIDE = 9, 14
-# How fast a shade grows with a correlation: most lie above a half.
+# Exponent of a shade as a function of the correlation, as most correlations are above a half.
 STEEP = 1.7
 
 
@@ -374,9 +374,9 @@ def effect_ends(effect: Effect) -> tuple[str, str]:
 
 
 BROAD = 470.0
-# Bars that a tornado has at most.
+# Largest number of bars in a tornado chart.
 BARS = 12
-# Where the names of rows end.
+# Position at which the names of rows end.
 LEFT = 128.0
 TICKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Forecasts on which the model is checked, on events with an outcome and on others, at most; events, at least.
 _CHECKED, _LEAST = 200_000, 1_000
-# What each check looks for, where it finds nothing.
+# What each check looks for, as named if it finds nothing.
 LOOKED_FOR = {
     "normality": "long tails",
     "spreads": "unequal spreads",

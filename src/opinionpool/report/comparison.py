@@ -32,7 +32,7 @@ from opinionpool.scoring.compare import AVERAGE, BaseRate, Comparison, ExpertSco
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS, LEVEL, Difference
 from opinionpool.text import are, counted
 
-# Tables show so many experts at either end of the list.
+# Number of experts that tables show at either end of the list.
 SHOWN = 5
 
 

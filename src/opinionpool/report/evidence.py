@@ -63,7 +63,7 @@ from opinionpool.scoring.reliability import ReliabilityCurve, reliability_curve
 from opinionpool.text import are, counted
 from opinionpool.version import __version__
 
-# Experts whose calibration is drawn.
+# Largest number of experts whose calibration is drawn.
 CURVES = 8
 # Names in a list before it is cut; findings of one kind that are shown at once, and of all kinds at most.
 NAMED, SHOWN, MOST = 6, 3, 200

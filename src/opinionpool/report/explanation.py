@@ -59,7 +59,7 @@ _FIELDS = (
     _Field("adds", "contributions", "adds", signed, 0, False),
     _Field("without", "without", "without", percent, 0, False),
 )
-# Numbers of an expert that are the same for all classes.
+# Keys of the numbers of an expert that are equal for all classes.
 _ONE = {"age", "weight"}
 
 

@@ -34,14 +34,14 @@ from opinionpool.scoring.splits import Splits
 # Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once; an expert
 # counts for so many forecasts at least.
 ROUNDS, FORECASTS, FEW = 10, 50_000, 50
-# From so many forecasts on, a single round of folds settles what is compared.
+# Number of forecasts from which one round of folds suffices for a comparison.
 MANY = 200_000
 # The best expert is sought among those with at least this share of the most forecasts on scored events.
 BUSY = 0.5
 # Codes of notes that belong beside the scores.
 CAVEATS = ("random-folds", "rare-outcome", "one-outcome", "few-clusters", "leakage", "not-scored")
 
-# Of more forecasts, what the answer rests on is not varied: each variation is a fit.
+# Largest number of forecasts for which beliefs are varied: each variation needs a fit.
 VARIED = 20_000
 Found = TypeVar("Found")
 

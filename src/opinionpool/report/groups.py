@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from opinionpool.report.findings import Findings
 
 
-# What reports call the pools that are in each.
+# Names in reports of the pools that every report has.
 NAMES = {AVERAGE: "simple average", DEFAULT: "the pool"}
-# Rows that tables of the report have at most.
+# Largest number of rows in tables of the report.
 MOST = 50
 
 
@@ -120,7 +120,7 @@ def _section(anchor: str, title: str, *tables: tuple[str, Sequence[Column]]) -> 
     return Section(anchor, title, parts) if parts else None
 
 
-# All pairs of so many groups are compared.
+# Largest number of groups of which all pairs are compared.
 PAIRS = 6
 
 

@@ -19,7 +19,7 @@ from typing import Any, TextIO, cast
 
 from opinionpool.text import FORMULAS, with_apostrophe
 
-# A difference smaller than this is none, in percentage points as they are shown.
+# Percentage points below which a difference is shown as 0.
 NOTHING = 0.05
 
 
@@ -99,11 +99,11 @@ BLOCK = 1000
 # Text columns are folded to the first of these before a table leaves out columns, and to the second afterwards.
 COMFORTABLE, NARROWEST = 16, 8
 _SPECIAL = re.compile('[",\r\n]')
-# What no text in CSV needs, and a terminal would act on if the file were shown there.
+# Control characters, which no text in CSV needs, and on which a terminal would act if it showed the file.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-# What a field that may need an apostrophe begins with.
+# First characters of fields that may need an apostrophe.
 _LEADING = FORMULAS | {"'"}
-# What would move the cursor, colour the screen or turn the direction of writing if it were sent to a terminal.
+# Characters that would move the cursor, colour the screen or turn the direction of writing in a terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -213,7 +213,7 @@ def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> No
 
 # Compared by value among its own kind; of few different ones each is written once.
 _PLAIN, _FEW = {type(None), bool, int, str}, 100
-# Numbers from which on the engine writes them.
+# Count of numbers from which the SQL engine converts them.
 MANY = 50_000
 
 

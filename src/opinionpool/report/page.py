@@ -27,7 +27,7 @@ from opinionpool.report.panel import basis_section, worth_section
 from opinionpool.report.view import size_line
 from opinionpool.scoring.splits import Splits
 
-# The sections that are for statisticians; a line before the first of them says so.
+# Ids of the sections for statisticians; a line before the first of these says so.
 DETAILS = ("calibration", "learning", "errors", "checks", "features", "topic-effects", "method")
 
 

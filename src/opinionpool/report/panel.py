@@ -40,7 +40,7 @@ from opinionpool.text import counted, listed
 
 # Of more experts, the panel without each of them is not valued; nor are groups that repeat each other looked for.
 MOST_VALUED, MOST_COMPARED = 300, 2000
-# Experts whose order of asking is named; names in a list before it is cut; groups that are named.
+# Largest numbers of experts named in the order to ask them, of names in a list, and of groups named.
 ASKED, NAMED, GROUPS = 3, 6, 3
 
 
