@@ -46,7 +46,7 @@ class Move(NamedTuple):
     label: object | None  # the class that it is about; None for binary events
     old: float
     new: float
-    parts: tuple[float, ...]  # by the steps of `STEPS`; they add up to new - old
+    parts: tuple[float, ...]  # changes due to each of `STEPS`, which add up to new - old
 
     @property
     def moved(self) -> float:
@@ -58,7 +58,7 @@ class ExpertChange(NamedTuple):
     """Features of one expert in the old and the new pool; NaN where a pool does not know the expert."""
 
     expert: str
-    old: dict[str, float]  # by `FEATURES`
+    old: dict[str, float]  # values of `FEATURES` by name
     new: dict[str, float]
 
     def change(self, feature: str) -> float:
@@ -384,8 +384,8 @@ def _features(state: Fitted) -> dict[str, dict[str, float]]:
 class Stages:
     """Intermediate streams between an old and a new stream, and the ids of the events in which the two differ."""
 
-    # the old one with outcomes, forecasts, weights, dates, topics and groups of resolved events as the new one has
-    # them, and without events that the new one does not have; None where nothing of this kind happened
+    # the old stream, with outcomes, forecasts, weights, dates, topics and groups of resolved events as in the new one,
+    # and without events that the new one does not have; None if there is no such difference
     corrected: Stream | None
     learned: Stream | None  # `corrected` with the events resolved since, as in the new one; None if there are none
     corrections: tuple[str, ...]  # events with corrections

@@ -117,10 +117,10 @@ ROUNDING = 1e-16
 class SharedErrors:
     """Correlations of the errors of N experts."""
 
-    experts: tuple[str, ...]  # in an order that puts those who err together next to each other
+    experts: tuple[str, ...]  # names, in an order in which experts with correlated errors are neighbours
     # (N, N); each shrunken towards the mean of all pairs, the more so the fewer events the pair has in common
     correlation: Array
-    common: float  # that mean
+    common: float  # mean correlation of all pairs
     left_out: int  # experts with forecasts on resolved events who are not shown, because others weigh more
 
 

@@ -38,9 +38,9 @@ class Effect:
 
     what: str  # "forecast", "accuracy", "relative accuracy", "calibration", "bias", "correlation" or "prior"
     expert: str  # empty for a belief about all experts
-    assessed: bool  # whether somebody gave it; else it is what is assumed of any panel
-    values: tuple[float, float]  # the ends of the range; that of an accuracy as AUCs
-    answers: tuple[float, float]  # the pooled probabilities there
+    assessed: bool  # whether the belief was given; else it is the default for any panel
+    values: tuple[float, float]  # the ends of the range, as areas under the ROC curve for an accuracy
+    answers: tuple[float, float]  # the pooled probabilities at these ends
 
     @property
     def size(self) -> float:

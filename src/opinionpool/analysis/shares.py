@@ -103,7 +103,7 @@ class Shares:
     """Posterior of the shares of G groups, at F values of intercept and slope."""
 
     line: Array  # (2,); posterior mean of intercept and slope, by scores
-    weight: Array  # (F,)
+    weight: Array  # (F,); posterior probability of each value
     mean: Array  # (F, G)
     deviation: Array  # (G,); standard deviations given intercept and slope
     limits: tuple[Array, Array]

@@ -63,7 +63,7 @@ class NormalFit(NamedTuple):
     coefficients: Array
     covariance: Array
     log_likelihood: tuple[float, ...]
-    note: Note  # that forecasts are missing
+    note: Note  # note that forecasts are missing, and on the steps
 
 
 class NoMaximumError(Exception):

@@ -41,7 +41,7 @@ class Design:
     offset: Array  # (K - 1, T), or (S, K - 1, T)
     outcomes: Index  # (T,); 0 .. K - 1
     weight: Array  # (T,); frequencies
-    basis: Array | None = None  # (K - 1, K - 1); from coefficients of a feature to those of classes; else the identity
+    basis: Array | None = None  # (K - 1, K - 1); maps a feature's coefficients to those of classes; None: the identity
 
     @classmethod
     def of(

@@ -50,7 +50,7 @@ class LogisticFit:
     intercept: Array  # (K - 1,); log-ratios that are added to the prior's; 0 where none was asked for
     weights: Array  # (N,); one per expert
     converged: bool  # whether a further step would change nothing
-    separated: bool  # whether the coefficients asked for are infinite, and these are the finite ones given instead
+    separated: bool  # whether outcomes are separated, so that coefficients are infinite without the penalty used here
 
 
 def logistic_fit(

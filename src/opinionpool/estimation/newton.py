@@ -33,7 +33,7 @@ class Optimum(NamedTuple):
     theta: Array  # (S, P)
     loss: Array  # (S,); of the likelihood alone
     hessian: Array  # (S, P, P); of the likelihood alone
-    decrement: Array  # (S,); twice what the last step lowered the cost by
+    decrement: Array  # (S,); twice the decrease of the cost in the last step
 
     @property
     def converged(self) -> Mask:

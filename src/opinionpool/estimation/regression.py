@@ -18,7 +18,7 @@ class ByTopic(NamedTuple):
 
     names: tuple[str, ...]
     member: Index  # (T,); number of each event's topic, -1 for none
-    base: Array  # (K - 1,); L* − L° where no contrast and no coefficient adds to it
+    base: Array  # (K - 1,); L* − L° if all contrasts and coefficients are 0
 
     def select(self, rows: Index | Mask) -> ByTopic:
         """Topics of the events `rows`."""

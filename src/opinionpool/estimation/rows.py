@@ -109,7 +109,7 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
-        """Sum over the pairs of experts on each event of products of scaled residuals, and number of pairs, (T,)."""
+        """For each event, sum over pairs of experts of products of scaled residuals, and number of pairs, (T,)."""
         known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]

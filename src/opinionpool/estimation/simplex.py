@@ -46,10 +46,10 @@ FAITH = 1e5
 class SimplexFit:
     """Weights on the simplex, with a bound on the log-likelihood that is still to be gained."""
 
-    weights: Array  # (N,); at least 0, and 1 together to a rounding. 0 is exact.
-    gap: float  # the certificate: the largest derivative of the mean log-likelihood from here towards a single expert
-    passes: float  # reads of the array. Reading every k-th row counts 1/k.
-    converged: bool  # whether `gap` is within the tolerance. If it is not, whoever uses the weights must say so.
+    weights: Array  # (N,); at least 0 (which is exact), with a sum of 1 up to rounding
+    gap: float  # the certificate: largest derivative of the mean log-likelihood from `weights` towards a single expert
+    passes: float  # number of reads of the array; a read of every k-th row counts as 1/k
+    converged: bool  # whether `gap` is within the tolerance; if not, a caller has to warn
 
 
 def simplex_weights(
@@ -267,7 +267,7 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 
 
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
-    """First point with enough decrease at 1, ½, ¼, ... of the step to `target`, or beyond it; `here` if none has."""
+    """First point with enough decrease at 1, ½, ¼, ... of the step to `target`, or beyond it; else `here`."""
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
     length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))

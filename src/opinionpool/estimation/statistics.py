@@ -152,7 +152,7 @@ def _products(levels: Floats, weight: Array | None) -> Floats:
 class PatternMoments:
     """Moments of the events that one set of n experts answered."""
 
-    weight: Array  # (K + 1,); of the events by outcome; the last entry is the unresolved ones
+    weight: Array  # (K + 1,); of the events by outcome; the last entry is for unresolved events
     mean: Array  # (K + 1, n, K - 1); mean log-ratios by outcome
     # (2, n, n); centred cross-products, contracted over the classes by the metric: [0] about the mean of each outcome,
     # over resolved events; [1] of unresolved events
@@ -219,9 +219,9 @@ class Statistics:
     (array([1., 2., 0.]), array([-2.,  2.]))
     """
 
-    experts: tuple[str, ...]  # N names; merging matches them
+    experts: tuple[str, ...]  # names of the N experts, by which `merge` matches experts
     classes: int  # K
-    # (K + 1,); weight of the events by outcome, those without any forecast too; the last entry is the unresolved ones
+    # (K + 1,); weight of the events by outcome, also of events without any forecast; the last entry is for unresolved
     totals: Array
     patterns: Mapping[tuple[int, ...], PatternMoments]  # keyed by the positions of the experts who answered together
 

@@ -33,7 +33,7 @@ STILL = 1e-9
 class Agreement:
     """Agreement of each of N experts with the others, and the relative accuracy that it implies."""
 
-    correlation: Array  # (N,); with the mean of the others, drawn towards the panel's
+    correlation: Array  # (N,); of an expert with the mean of the others, shrunken towards the panel's
     accuracy: Array  # (N,); relative, with a geometric mean of 1
     sharpness: Array  # (N,); relative accuracy of calibrated experts with forecasts as extreme, geometric mean 1
     events: float  # weight of the events with forecasts by several experts
@@ -103,7 +103,7 @@ def _shrunken(values: Array, seen: Array, worth: float) -> Array:
 class _Sums:
     """Sums of squares and products about means for each expert, over the events that other experts forecast, too."""
 
-    count: Array  # (N,); of events
+    count: Array  # (N,); weight of the events
     # own, others, product: (N,); squares of the expert's contrasts, of the others' mean contrasts, and products of both
     own: Array
     others: Array

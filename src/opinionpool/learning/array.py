@@ -176,7 +176,7 @@ class _ArrayBlock(NamedTuple):
     codes: Index
     bounds: Bounds  # of log-odds
     reference: float  # L°
-    offset: Array  # (1,); L° as far as it is believed
+    offset: Array  # (1,); log-odds of the believed prior
 
     def among(self, first: Index, away: Array) -> _ArrayBlock:
         """Block with forecasts by the distinct experts `first` only, and with the believed prior L° − `away`."""

@@ -41,8 +41,8 @@ class Fitted(NamedTuple):
 
     roots: Array
     mean: Array  # (P,)
-    precision: Array  # (P, P); in units of the roots
-    evidence: float
+    precision: Array  # (P, P); posterior precision in units of `roots`
+    evidence: float  # log marginal likelihood
 
     @classmethod
     def of(cls, about: Quadratic, roots: Array) -> Fitted:

@@ -248,10 +248,10 @@ class _AtLimit:
 
     task: SparseContrasts  # resolved events
     extremes: Extremes
-    prior: Nodes  # by agreement
+    prior: Nodes  # prior nodes, with accuracies by agreement
     believed: Believed
     cells: Cells
-    every: Cells  # with those of open events
+    every: Cells  # rows of resolved and of open events
     crowd: Hierarchy
     otherwise: Hierarchy  # for each row of `every`, its expert, learned without the row's forecast
     opened: _Open | None = None

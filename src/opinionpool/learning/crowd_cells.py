@@ -26,10 +26,10 @@ class Cells:
     # events, experts: T and N
     events: int
     experts: int
-    # (T,); where events have options of their own, towards which nobody can be biased, how many of the K - 1
-    # coordinates each has
+    # (T,); number of the K - 1 coordinates that each event has, if events have options of their own, towards which
+    # nobody can be biased
     own: Array | None = None
-    forecast: Index | None = None  # (M,); which forecast each row is of; None if each is of its own
+    forecast: Index | None = None  # (M,); number of the forecast that each row is of; None if all rows differ in it
 
     def and_then(self, *others: Cells) -> Cells:
         """Rows of these cells, then of `others`, each of which has all open forecasts with another assumed outcome."""

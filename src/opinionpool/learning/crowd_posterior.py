@@ -23,9 +23,9 @@ class CrowdPosterior(Posterior):
     """Posterior of the intercept and the slopes of B panels of N experts, as a mixture of normals."""
 
     contrast: Array  # (B, N); contrast means of each panel
-    nested: Mask  # (B,); whether its experts depend on each other as in the second of `parts`; else as in the first
-    parts: tuple[Parts, ...]  # the panels of each kind of dependence together, as they count in the mean answer
-    shift: Array  # (K - 1,); how far the intercept moved biases
+    nested: Mask  # (B,); whether a panel has the dependence of the second of `parts`, else that of the first
+    parts: tuple[Parts, ...]  # for each kind of dependence, the sum of its panels as weighted in the mean answer
+    shift: Array  # (K - 1,); part of the biases that is due to the intercept
     # (3, N); variance of a whitened coordinate of each expert's bias, of its contrast, and of its log spread
     variance: Array
     turn: Array  # (K - 1, K - 1); map from whitened coordinates to log-ratios

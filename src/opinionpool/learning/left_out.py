@@ -28,7 +28,7 @@ class LeftOut(NamedTuple):
     outcomes: Index  # (R,)
     weight: Array  # (R,); frequencies
     null: Array  # (K - 1,); the ratios if every expert repeats the prior, or the uniform one if the prior is estimated
-    slope: float  # of a regression, on `ratios`, of the ratios by the default weights of any panel
+    slope: float  # regression slope, on `ratios`, of log-likelihood ratios by the weights assumed for any panel
 
 
 def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> LeftOut | None:

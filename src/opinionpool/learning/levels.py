@@ -126,7 +126,7 @@ class Coding:
 
 
 def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
-    """Probability that a 0 counts as, (N,), or (N, 1) when K > 2; 0 for experts who do not round, or own options."""
+    """Probability that a 0 counts as, (N,), or (N, 1) if K > 2; 0 if an expert does not round, or with options."""
     check_floor(floor, "floor")
     p, expert, least = forecasts.probabilities, forecasts.expert_index, np.full(len(forecasts.experts), np.inf)
     lower = np.minimum(p, 1.0 - p)[:, None] if p.ndim == 1 else p
