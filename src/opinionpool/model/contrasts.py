@@ -45,7 +45,7 @@ class Reference:
 
     @cached_property
     def absent(self) -> Mask | None:
-        """Mask of classes after the first that are no options of an event, (T or 1, 1, K - 1); None if all are."""
+        """True for classes after the first that are no options, (T or 1, 1, K - 1); None if all classes are options."""
         return None if self.prior.shape[1] == 2 else logodds.no_options(self.prior[:, None, :])
 
     @cached_property
@@ -137,7 +137,7 @@ class Batch:
         logodds.check_probabilities(self.q.reshape(self.lead + self.q.shape[1:]))
 
     def log_ratios(self) -> Array:
-        """Return floored log-ratios L, (T, N, K - 1), NaN where missing; a `ProbabilityError` outside [0, 1]."""
+        """Floored log-ratios L, (T, N, K - 1), NaN where missing; a `ProbabilityError` for values beyond [0, 1]."""
         if self.classes > 2:
             return logodds.log_ratios(self.q, self.base.prior[:, None, :], self.base.floor)
         ratios = floored_log_odds(self.q, self.base.bounds, np.empty(self.q.shape))
@@ -206,7 +206,7 @@ def _check_options(q: Array, absent: Mask) -> None:
 
 
 def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask]]:
-    """Yield, for groups of t events with similar numbers of forecasts, the events, their forecasts, and which are real.
+    """Yield groups of t events with similar numbers of forecasts: the events, their forecasts padded, and a mask.
 
     Events, (t,); positions in `event` (M,) of their forecasts, (t, m), padded to the most; False at padding, (t, m).
     """
@@ -360,7 +360,7 @@ def _softened(deviation: Array, odds: float) -> Array:
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Log-ratios (..., K - 1) of (1 − s) e^D + (s/k) Σ e^D, s = k/(`odds` + k); D is -inf but for k `options`."""
+    """Log-ratios (..., K - 1) of (1 − s) e^D + (s/k) Σ e^D, s = k/(`odds` + k); D is -inf except for k `options`."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

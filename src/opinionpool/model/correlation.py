@@ -182,7 +182,7 @@ def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Inde
 
 
 def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrelation:
-    """Return a checked correlation matrix; a `PanelError` if not symmetric, semi-definite, with a diagonal of 1."""
+    """Return a checked correlation matrix; a `PanelError` unless symmetric, semi-definite and with diagonal 1."""
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise PanelError(f"a {what} must be a square matrix, not of shape {array.shape}")
     if not np.isfinite(array).all():

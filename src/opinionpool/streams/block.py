@@ -172,7 +172,7 @@ class EventBlock:
 
     @classmethod
     def of(cls, forecasts: Forecasts, columns: Index) -> EventBlock:
-        """Events of `forecasts` as a block; `columns` (N,) are the positions of its experts in the stream."""
+        """Return the events of `forecasts` as a block; `columns` (N,) has the experts' positions in the stream."""
         t = len(forecasts.events)
         return cls(
             np.array(forecasts.events, dtype=object), forecasts.crowd, columns[forecasts.expert_index],
@@ -252,7 +252,7 @@ class EventBlock:
             )  # fmt: skip
 
     def dense(self, experts: int) -> Array:
-        """Return the forecasts of all `experts`, (T, N), or (T, N, K), NaN where missing."""
+        """Return the forecasts of all N = `experts` experts, (T, N), or (T, N, K), NaN where missing."""
         found = np.full((len(self), experts, *self.probabilities.shape[1:]), np.nan)
         found[np.repeat(np.arange(len(self)), self.sizes), self.experts] = self.probabilities
         return found

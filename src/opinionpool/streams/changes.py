@@ -243,7 +243,7 @@ class Changes:
         self._facts = () if table is None else _facts(table)
 
     def plan(self, event: Event, weight: float | None) -> None:
-        """Plan the change of one event with all its forecasts; `weight` None keeps its weight, at first 1.
+        """Plan the change of one event with all its forecasts; `weight` None keeps an old weight, or is 1 if new.
 
         Raises ArgumentError if the outcome is corrected and the old forecasts are unknown (see `as_learned`).
         """
@@ -277,7 +277,7 @@ class Changes:
             self.made.append(Change(name, learned, learned._replace(**changed)))
 
     def _plan_new(self, event: Event, current: Event | None, weight: float) -> None:
-        """Plan the change of an event that was not learned from; `current` is the open event, if known."""
+        """Plan the change of an event that was not learned from; `current` is the open event with its id, or None."""
         known, whole = current is not None, self._table is not None
         if current is not None and whole and len(event.experts):
             gone = int((~np.isin(current.experts, event.experts)).sum())

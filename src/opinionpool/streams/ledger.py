@@ -36,7 +36,7 @@ class Columns:
         self._sorted: dict[bytes, tuple[Index, bytes]] = {}
 
     def joined(self, names: Sequence[str]) -> Columns:
-        """Return the columns with the new ones among the experts `names` appended."""
+        """Return a copy in which those of the experts `names` that are new are appended."""
         fresh = [name for name in dict.fromkeys(names) if name not in self._place]
         hashes = [hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8] for name in fresh]
         return Columns((*self.names, *fresh), np.append(self._digests, np.array(hashes, dtype="V8")))

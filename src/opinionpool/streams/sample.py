@@ -48,7 +48,7 @@ class EventSample:
 
     @property
     def complete(self) -> bool:
-        """True if there was room for every event."""
+        """True if the sample has every resolved event."""
         return bool(np.isinf(self.beyond).all())
 
     def add_block(self, block: EventBlock, first: int = 0) -> EventSample:
@@ -138,7 +138,7 @@ class EventSample:
         return {event.id: event for _, block in self.parts for event in block if event.id is not None}
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """Return the number of events that each sampled event represents, (T,), and its own weight at `now`, (T,).
+        """Return the number of events that each sampled event represents, (T,), and the event's weight at `now`, (T,).
 
         The numbers for one outcome add up to the weight of all events with it, `totals` (K,).
         """
@@ -149,7 +149,7 @@ class EventSample:
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
-    """Hashes of forecasts, 0 where missing; the first `axes` axes of `probabilities` are forecasts, a further is K."""
+    """Hash of each forecast, 0 where missing; if `probabilities` has more than `axes` axes, the last is K."""
     if probabilities.ndim == axes:
         return cell_keys(probabilities, 1.0)
     # Rows that were normalised differ in their last digits by the order of the classes.
