@@ -1,4 +1,4 @@
-"""The command line; `main` is the entry point. A command ends on Ctrl-C, a request to end, and a closed terminal."""
+"""The command line, with `main` as entry point; commands end on Ctrl-C, on SIGTERM, and if the terminal closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands are given: one frozen object for each group of options, whose fields are the options.
+"""Options of commands: one frozen object for each group of options, with a field for each option.
 
 A field that `option` makes is filled by click. `given` hands a command the object of a class.
 """

@@ -1,4 +1,4 @@
-"""Where results go: standard output, which may be closed early, or a file, which is complete or not there."""
+"""Output of results to standard output, which may be closed early, or to a file, which is never incomplete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``opinionpool pool``, and the pool behind other commands: fitted to a file, or loaded from one; whole or in parts."""
+"""The command ``pool``, and the pool of other commands: fitted to a file, whole or in parts, or loaded from one."""
 
 from __future__ import annotations
 

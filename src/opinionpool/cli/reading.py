@@ -1,4 +1,4 @@
-"""What commands read: the argument FILE, the options on how to read it, and the faults that prevent reading it."""
+"""Input of commands: the argument FILE, the options on how to read it, and faults that prevent reading it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pool answers to an assessment, how sensitive the answer is, and what it is worth for a decision.
+"""The pool's answer to an assessment, its sensitivity to the inputs, and its value for a decision.
 
 Without a file the panel is what is assessed. With one, it is learned from the file's resolved events, beginning with
 what is assessed; with a saved pool, it is that pool.
@@ -125,7 +125,7 @@ class Material:
         return self._pooled
 
     def before(self, a: Assessment) -> Array | None:
-        """Return the weights if no outcome were known, in the order of the learned weights; None for a saved pool."""
+        """Return the weights that beliefs give without outcomes, in learned order; None for a saved pool or without file."""
         if self.trained is not None or self.forecasts is None:
             return None
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))

@@ -1,4 +1,4 @@
-"""What a page holds: a question, the experts' forecasts, and what is assessed or assumed of the experts.
+"""Inputs of a page: a question, the experts' forecasts, and beliefs assessed or assumed about the experts.
 
 An assessment never changes; an action of a control makes a new one, so that undoing is going back to an old one.
 """
@@ -376,7 +376,7 @@ def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
 
 
 def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
-    """Return probabilities with the class set to a percentage, the others in old ratios; None if the value is empty."""
+    """Return probabilities after one class's is set in per cent and the others rescaled; None if the field is empty."""
     if action.get("value") in {None, ""}:
         return None
     p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0

@@ -1,4 +1,4 @@
-"""Controls of the page, each with help on its term; and the panel: a row of controls per expert, and common ones."""
+"""Controls of the page, each with help on its term: a row of controls for each expert, and common ones."""
 
 from __future__ import annotations
 

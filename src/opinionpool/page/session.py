@@ -1,4 +1,4 @@
-"""Assessments of one page: the present one, those to undo and to redo; the file that keeps them; and evidence."""
+"""Assessments of one page with undo and redo, the file that keeps assessments, and scores in the background."""
 
 from __future__ import annotations
 

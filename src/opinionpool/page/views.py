@@ -1,4 +1,4 @@
-"""What the page and its report show: the answer, its reasons, what would change it, the decision, and the evidence."""
+"""Views of the page and its report: the answer, its reasons and sensitivity, the decision, and the evidence."""
 
 from __future__ import annotations
 

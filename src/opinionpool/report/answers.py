@@ -1,4 +1,4 @@
-"""What ``pool`` and ``experts`` answer: values by column for tables and CSV, and records for JSON."""
+"""Results of the commands ``pool`` and ``experts``: columns for tables and CSV, and records for JSON."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def answer_notes(pooled: Pooled) -> list[Note]:
 
 
 def unlearned(forecasts: Forecasts, trained: TrainedPool, *, ahead: bool = True) -> list[Note]:
-    """Return notes on outcomes that a saved pool has not learned and, if `ahead`, on open events that it has."""
+    """Return notes on resolved events that a saved pool did not learn from and, if `ahead`, open ones that it did."""
     stream, notes = trained.stream, list[Note]()
     known = np.array([stream is not None and stream.knows(event) for event in forecasts.events], dtype=bool)
     early, fresh = known & ~forecasts.resolved, ~known & forecasts.resolved

@@ -1,4 +1,4 @@
-"""What ``diff`` answers, in sentences and by column, and as a section of the report."""
+"""Result of the command ``diff``, as sentences, as columns, and as a section of the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of reports and pages as SVG; what colour shows, shape or dashes show too."""
+"""Figures of reports and pages as SVG; everything shown by colour is also shown by shape or dashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``check`` reports: the contents of a file, and what prevents pooling it."""
+"""Result of the command ``check``: the contents of a file, and obstacles to pooling it."""
 
 from __future__ import annotations
 

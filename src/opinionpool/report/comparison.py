@@ -1,4 +1,4 @@
-"""How good pools are on events that they have not learned from, for ``compare`` and as a section of the report."""
+"""Scores of pools out of sample, for the command ``compare`` and as a section of the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experts in the report, and the evidence: shared errors, calibration, learning, checks, and the method."""
+"""Sections of the report on experts, shared errors, calibration, learning, model checks, and the method."""
 
 from __future__ import annotations
 

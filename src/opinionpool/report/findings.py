@@ -1,4 +1,4 @@
-"""Everything that a report shows, computed: the pool, its answers, its scores, and what it learned of the experts."""
+"""Computation of all that a report shows: the pool, its answers and scores, and what it learned about experts."""
 
 from __future__ import annotations
 

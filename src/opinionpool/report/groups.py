@@ -1,4 +1,4 @@
-"""Events by topic and by group: what was learned of each, how pools score there, and which share of events happens."""
+"""Results by topic and by group of events: effects learned, scores of pools, and shares of events that happen."""
 
 from __future__ import annotations
 

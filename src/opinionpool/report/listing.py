@@ -1,4 +1,4 @@
-"""Rows by column, and numbers as people read them: tables for people, CSV and JSON for programs.
+"""Output of columns as tables for people, and as CSV and JSON for programs; formats of numbers.
 
 The table is laid out here rather than by rich, which takes 100 times as long for long tables and pads every line;
 rich measures and folds text that is not plain.

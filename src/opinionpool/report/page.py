@@ -1,4 +1,4 @@
-"""The report as one page that needs no other file: what pooling makes of forecasts, and why."""
+"""The report as one HTML page that needs no other file: the pooled answers, and the reasons for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a panel is worth under its model, and the beliefs that its answers rest on beside outcomes.
+"""Value of a panel under its model, and the beliefs on which its answers rest beside outcomes.
 
 Two numbers differ, and have words of their own: *with the learned weights* is what the pool is expected to do, *with
 ideal weights* what the best weights for the same experts would, which nobody knows exactly.

@@ -1,4 +1,4 @@
-"""The result of a command as a view, which every format shows: rows by column, facts, sentences and notes."""
+"""Result of a command as a view that every output format shows: columns, facts, sentences and notes."""
 
 from __future__ import annotations
 
