@@ -125,7 +125,7 @@ class Material:
         return self._pooled
 
     def before(self, a: Assessment) -> Array | None:
-        """Return the weights that beliefs give without outcomes, in learned order; None if saved, or without a file."""
+        """Return the weights that beliefs give without outcomes, (N,); None for a saved pool, or without a file."""
         if self.trained is not None or self.forecasts is None:
             return None
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))

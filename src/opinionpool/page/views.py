@@ -129,7 +129,7 @@ def _help(scene: Scene, term: str) -> Html:
 
 
 def headline(scene: Scene, found: Answer) -> list[Block]:
-    """Return blocks with the answer, its interval, and the number of independent experts that the panel equals."""
+    """Return blocks with the answer, its interval, and the number of independent experts as good as the panel."""
     why, parts, shown = found.why, list[Block](), scene.shown
     assert shown is not None
     if not scene.a.binary:
