@@ -185,6 +185,12 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
     [
         # Of two columns of winners, the one that differs within events holds verdicts.
         (ARENA, None, [{"probability": "winner"}]),
+        (ARENA.replace("human_winner", "length"), None, [{"probability": "winner"}]),
+        ("question,worker,answer\nq,v,1\nq,w,0\nr,v,1\nr,w,1\n", None, [{"probability": "answer"}]),
+        # Where nothing else names events, days that come again do.
+        ("date,model,probability,outcome\n" + "".join(
+            f"2026-01-0{d},{name},.{d + k},{d % 2}\n" for d in (1, 2, 3) for k, name in enumerate("ab")
+        ), None, [{"event": "date"}]),
         # The finding is the outcome of a case, and no event; a column in per cent is one of several that may be meant.
         (RATERS, None, [{"probability": "birads"}, {"probability": "malignancy_pct"}]),
         # Codes with a hyphen are names, and a column of one word is none.

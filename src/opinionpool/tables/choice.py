@@ -190,7 +190,8 @@ class Choice:
             shared = tuple(c.place for c in self.shared)
             label = [place for place in label if self.profile.columns[place].names_things]
             parts = [c.place for c in self.free if self._part_of_event(c)]
-            own = [(place,) for place in self._ids() or label][:_GUESSED]
+            days = [c.place for c in self.free if c.kind == "time" and self.profile.repeated([c.place])]
+            own = [(place,) for place in self._ids() or label or days][:_GUESSED]
             classes = [c.place for c in self.free if "class" in self.roles(c) and "class" not in shape.key]
             keys = list(dict.fromkeys([*self._ids(), *label, *parts, *classes]))[:_GUESSED]
             count = self.profile.count
@@ -227,10 +228,7 @@ class Choice:
             yield from ((c.place,) for c in self.free if c.yes_no and "outcome" in self.roles(c))
 
     def _part_of_event(self, column: Column) -> bool:
-        """Return True if a column may be part of an event's key: a name, a day, or the number of a round.
-
-        Rounds are integers whose header names no forecasts; the time at which a forecast was made is no part.
-        """
+        """Return True if a column may be part of an event's key: a name, a round, or a day that is no forecast's."""
         roles = self.roles(column)
         if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
             return True

@@ -120,13 +120,19 @@ def _mixed(choice: Choice) -> Iterator[_Way]:
 
 
 def _verdicts(choice: Choice) -> Iterator[_Way]:
-    """Yield ways to read columns named as outcomes as verdicts on another one: all that share a scale, else each."""
+    """Yield ways to read columns named as outcomes, or votes of 0 and 1, as verdicts: all on one scale, else each."""
     found = choice.profile.recognised(("outcome",))
     alike = {c.name: c.words.values for c in choice.free if c.name in found and not c.roles}
     shared = Scale.of_verdicts([*{*chain(*alike.values())}]) if len(alike) > 1 else None
     ways = [] if shared is None else list(_in_levels(choice, dict.fromkeys(alike, shared), tuple(alike)))
     ways = ways or [way for name, scale in found.items() for way in _in_levels(choice, {name: scale}, name)]
-    yield from (way for way in ways if way[0].roles.get("outcome"))
+    votes = [c.name for c in choice.free if c.binary and "verdict" in choice.roles(c)]
+    ways += [way for name in votes for way in _in_levels(choice, {}, name)]
+    # What differs within an event is no outcome of it.
+    varies = choice.profile.varies_within
+    yield from (
+        way for way in ways if (one := way[0]).roles.get("outcome") or varies(one.forecasts[0], one.roles["event"])
+    )
 
 
 def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
