@@ -297,7 +297,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """Number of forecasts of 50%; its p-value against neighbouring values on a grid, and their mean number."""
+    """Number of forecasts of 50%, p-value of there being so many, and mean number at neighbouring percentages."""
 
     def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())

@@ -69,7 +69,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     panel : Panel or FullPanel
     prior : float, default 0.5
     joint_accuracy : float, optional
-        mu* of the panel, if its weights are other than its parameters imply.
+        Accuracy (mu*) of the pooled log-odds, if the weights are not those that the parameters imply.
 
     Raises
     ------

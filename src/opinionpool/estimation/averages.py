@@ -239,7 +239,7 @@ def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
 def sample_parts(
     evidence: ResolvedEvents, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
 ) -> tuple[Parts, Array, list[Note]]:
-    """Parts in the structure `kind`, biases (N, K - 1) and notes, from sample averages of the informative experts."""
+    """Model of structure `kind`, biases (N, K - 1) and notes, from averages; who tells nothing is left out."""
     _check_events(evidence, classes)
     if kind == "exchangeable":
         parts, bias = exchangeable_parts(evidence)

@@ -243,7 +243,7 @@ def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> 
 
 
 def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
-    """Minimiser of ½x'Hx − (Hv + score)'x over x ≥ 0, scaled to sum 1; H is `exact` made positive definite."""
+    """Next point of a Newton search from `v`: x ≥ 0 with least ½x'Hx − (Hv + score)'x, scaled to sum 1."""
     scale = np.sqrt(convex.diagonal())
     matrix = exact / scale / scale[:, None]
     matrix.flat[:: len(v) + 1] += RIDGE

@@ -85,7 +85,7 @@ class Marginals:
 
 
 class RawSums(NamedTuple):
-    """Sums over events, by group, of whitened log-ratios (levels), and sums of products of two experts' levels."""
+    """Sums over events, for means and covariances, of each expert's log-ratios (levels) and products of two."""
 
     weight: Array  # (G + 1,)
     total: Array  # (K - 1, G + 1, N)
@@ -463,7 +463,7 @@ _Levels: TypeAlias = _LogOdds | _ClassLevels
 def dense_statistics(
     q: Floats, outcomes: Codes, prior: Array, floor: float, experts: tuple[str, ...], threads: int | None = None
 ) -> Statistics | None:
-    """Statistics of the log-ratios of forecasts `q`, (T, N) or (T, N, K); None if unsuitable.
+    """Sums, by set of experts and outcome, for means and covariances of the log-ratios of `q`, (T, N) or (T, N, K).
 
     The result is None if too many different sets of experts answered, or probabilities do not add up to 1. Outcomes are
     positions of classes, -1 if unresolved; the prior, (K,), only sets the floors.

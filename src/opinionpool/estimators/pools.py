@@ -203,7 +203,7 @@ class LinearPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class LogPool(IncrementalPool):
-    """LogOps: weighted sum of contrasts; weights and intercept by maximum likelihood (logistic regression).
+    """Logarithmic pool (LogOps): prior log-odds, intercept and weighted sum of contrasts, by logistic regression.
 
     A missing forecast is treated as equal to the prior.
 

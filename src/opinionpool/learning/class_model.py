@@ -60,7 +60,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Fits for each prior standard deviation in `CLASS_SPREADS`; in the first, weights are equal for all classes."""
+    """Fits for each size, in `CLASS_SPREADS`, of differences between classes in weight; the first has none."""
 
     found: list[Fitted]
 

@@ -175,7 +175,7 @@ def _weighed(
 def _compared(
     found: list[tuple[float, Array]], prior: tuple[float, ...], likelihoods: list[Likelihood], nodes: Nodes
 ) -> list[tuple[float, Array]]:
-    """Return each alternative's evidence and mean, by all events if more than one is probable after the sample."""
+    """Return evidence and mean weights of each limit: `found`, by a sample; by all events if several are probable."""
     probability = posterior_probabilities([score for score, _ in found], prior)
     still = probability > OPEN
     if np.count_nonzero(still) == 1:

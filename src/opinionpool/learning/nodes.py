@@ -91,7 +91,7 @@ class Sums(NamedTuple):
         return bool(np.ptp(self.value) == 0)
 
     def with_intercepts(self, intercepts: tuple[tuple[float, float], ...]) -> Sums:
-        """Return a copy that has each normal once with each (sd, probability) in `intercepts`."""
+        """Return a copy with each normal repeated for each prior (sd, probability) of the intercept, `intercepts`."""
         sd, share = zip(*intercepts, strict=True)
         m, j = len(sd), len(self.value)
         probability = np.outer(share, self.probability).ravel()
@@ -159,7 +159,7 @@ class Nodes:
 
     @cached_property
     def moments(self) -> tuple[Array, Array, Array]:
-        """Mean of the weights (N,), and standard deviations along the eigenvectors (N, N) of their covariance."""
+        """Prior mean of the weights (N,), and of their covariance root eigenvalues (N,) and eigenvectors (N, N)."""
         sums, v, mean = self.sums, self.direction, self.mean
         second = float(sums.probability @ (sums.value**2 + sums.sd**2))
         covariance = second * (v.T * self.probability) @ v - np.outer(mean, mean) + self.spread()

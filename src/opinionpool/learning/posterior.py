@@ -143,7 +143,7 @@ class Posterior(Tabular):
 
     @property
     def whole_covariance(self) -> Array:
-        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): within the normals plus between them."""
+        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N), of the whole mixture of normals."""
         away = self.mean - self.probability @ self.mean
         within = np.einsum("m,mij->ij", self.probability, self.covariance)
         return np.asarray(within + (away.T * self.probability) @ away)

@@ -197,7 +197,7 @@ class Believed:
 
     @property
     def correlation_worth(self) -> float:
-        """Worth of the belief about the correlation, in events beyond the default's."""
+        """Number of events as which the user's belief about the correlation counts; 0 without one."""
         return 0.0 if self.correlation is None else min(self.correlation.worth, CERTAIN)
 
     @property

@@ -42,7 +42,7 @@ class Block(Protocol):
 
     @property
     def in_comparison(self) -> Block:
-        """Copy in which events have the frequencies that apply when answers are compared."""
+        """Copy in which each event counts as often as it does in comparisons of how well pools predict."""
 
 
 # Returns all resolved events in blocks, of which some are a sample.
@@ -83,7 +83,7 @@ class _Events(ABC):
 
     @property
     def in_comparison(self) -> Self:
-        """Copy in which events have the frequencies that apply when answers are compared."""
+        """Copy in which each event counts as often as it does in comparisons of how well pools predict."""
         return self if self.compared is None else replace(self, weight=self.compared)
 
     @property

@@ -67,7 +67,7 @@ def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
 
 
 def marginal_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Nested evidence with the mean correlation of `features` if believed accuracies differ, else one correlation."""
+    """Correlations of errors: one, or, if believed accuracies differ, those of who knows part of what others know."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)
@@ -84,7 +84,7 @@ def believed_features(believed: Believed, d: int) -> MarginalFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of the experts' features, and the worth in events of the beliefs about them."""
+    """Prior means of the experts' features, and as how many events the belief in each mean counts."""
 
     bias: Array  # (N, K - 1)
     # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance

@@ -178,7 +178,7 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Return the weight of each of M forecasts (M,), as `Parts.weights_for`; `contrast` and `spread` are by expert."""
+    """Return the weights (M,) of M forecasts in the pool, from the `contrast` and `spread` (N,) of their experts."""
     signal, weights = contrast / spread, np.zeros(len(event))
     for _, cells, present in padded_cells(event, events):
         weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]

@@ -108,7 +108,7 @@ class Discriminant:
         return full
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Return the sum over experts of the contributions of contrasts `levels` − `origin`, (T, K - 1)."""
+        """Return the sum of the contributions of `experts` (or all) by contrasts `levels` − `origin`, (T, K - 1)."""
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:

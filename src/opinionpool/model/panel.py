@@ -513,7 +513,7 @@ class Panel(PoolingPanel):
 
     @property
     def covariance(self) -> Array:
-        """Covariance Sigma of the contrasts given the outcome, (N, N). Needs an absolute accuracy."""
+        """Covariance Sigma of the contrasts given the outcome, (N, N); an error if accuracies are only relative."""
         self.parts.check_scale("covariance")
         self.parts.check_spread(self.names)
         return np.asarray(self.correlation * np.outer(self.parts.spread, self.parts.spread))

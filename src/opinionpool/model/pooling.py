@@ -15,7 +15,7 @@ from opinionpool.model.contrasts import Batch, Extremes
 
 
 class Settings(NamedTuple):
-    """Floors and contamination limit that are applied to forecasts and answers."""
+    """Lowest probabilities (floors) of forecasts and answers, and the limit of what one extreme forecast counts."""
 
     floor: float = FLOOR  # least probability taken from an expert
     pool_floor: float = POOL_FLOOR  # least probability given as an answer

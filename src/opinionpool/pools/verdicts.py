@@ -136,7 +136,7 @@ class DawidSkene(Pool):
         return {"specificity": found[0], "sensitivity": found[1], "rate": number(rate, "rate", 0, 1)}
 
     def combine(self, contrast: Contrasts, specificity: Array, sensitivity: Array, rate: float) -> Array:
-        """Return log-odds of the posterior probabilities, (T, 1)."""
+        """Return log-odds of the event given the verdicts, (T, 1); `rate` is the base rate."""
         voted = votes(contrast.probabilities)[..., 1]
         each = _log_likelihood_ratio(voted, sensitivity, specificity)
         return np.asarray(logodds.logit(rate) + np.where(contrast.present, each, 0.0).sum(axis=1, keepdims=True))

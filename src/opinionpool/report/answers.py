@@ -141,7 +141,7 @@ def plain_time(text: str) -> str:
 
 
 def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
-    """Return columns of events, outcomes and answers: a row for each event, or event and class if `several`.
+    """Return columns of events, outcomes and answers: a row for each event, or for each class of it if K > 2.
 
     A table shows each event once, and marks the class that happened.
     """

@@ -183,7 +183,7 @@ def by_class(why: Explanation, value: Array | None) -> object:
 
 
 def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
-    """Return positions of expert and class (`at`, if given) whose log-odds leaving one out changes most, or None."""
+    """Return the expert without whom log-odds change most, and of which class (`at`, if given); None if nobody."""
     if not why.experts:
         return None
     moved = np.abs(logit(why.without.reshape(len(why.experts), -1)) - logit(np.atleast_1d(why.probability)))
