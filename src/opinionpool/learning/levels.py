@@ -140,6 +140,8 @@ def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
 
 def raised(p: Array, zero: Array) -> Array:
     """Probabilities of two classes in [zero, 1 - zero]; or of K classes, at least `zero` (..., 1), with equal sums."""
+    if not zero.any():
+        return p
     if zero.ndim == 1:
         return np.asarray(np.clip(p, zero, 1.0 - zero))
     found = np.maximum(p, zero)
