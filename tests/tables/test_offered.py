@@ -171,6 +171,9 @@ CUSTOMERS = "city,shop,phone,lines,online,backup,Contract,model,probability\n" +
     f"{','.join(f'{word}{(i + k) % 3}' for k, word in enumerate('abcdef'))},month,{'xy'[i // 2]},.{i + 2}\n"
     for i in range(4)
 )
+REGISTER = "ID,Likelihood Eva,Likelihood Tom,Impact (1-5),Occurred?\n" + "".join(
+    f"R{i},{10 * i + 5}%,{10 * i}%,{i},{('yes', 'no')[i % 2]}\n" for i in range(1, 5)
+)
 CONFLICTS = "country,year,model,prob_conflict,conflict\n" + "".join(
     f"c{c},{year},{name},.{2 + c + k},{c}\n" for c in range(2) for year in (2019, 2020) for k, name in enumerate("ab")
 )
@@ -187,6 +190,8 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         (ARENA, None, [{"probability": "winner"}]),
         (ARENA.replace("human_winner", "length"), None, [{"probability": "winner"}]),
         ("question,worker,answer\nq,v,1\nq,w,0\nr,v,1\nr,w,1\n", None, [{"probability": "answer"}]),
+        # What has a scale of its own in its header is not offered beside percentages.
+        (REGISTER, None, [{"probability": ("Likelihood Eva", "Likelihood Tom")}]),
         # Where nothing else names events, days that come again do.
         ("date,model,probability,outcome\n" + "".join(
             f"2026-01-0{d},{name},.{d + k},{d % 2}\n" for d in (1, 2, 3) for k, name in enumerate("ab")

@@ -239,6 +239,9 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     # A flag is offered as a forecast only where nothing else is.
     flags = {c.place for c in choice.numbers if c.binary and "unsure" in c.says}
     able = [one for one in able if flags.isdisjoint(one.forecasts)] or able
+    # Scores are on a scale of their own, and are not offered beside other numbers where these are offered alone.
+    scores = {c.place for c in choice.free if "score" in c.says and not c.fractions}
+    able = [one for one in able if len({place in scores for place in one.forecasts}) == 1] or able
     least = min((_guesses(choice, one) for one in able if not one.caveats), default=_GUESSES)
     columns = choice.profile.columns
     able.sort(
