@@ -171,9 +171,6 @@ CUSTOMERS = "city,shop,phone,lines,online,backup,Contract,model,probability\n" +
     f"{','.join(f'{word}{(i + k) % 3}' for k, word in enumerate('abcdef'))},month,{'xy'[i // 2]},.{i + 2}\n"
     for i in range(4)
 )
-REGISTER = "ID,Likelihood Eva,Likelihood Tom,Impact (1-5),Occurred?\n" + "".join(
-    f"R{i},{10 * i + 5}%,{10 * i}%,{i},{('yes', 'no')[i % 2]}\n" for i in range(1, 5)
-)
 CONFLICTS = "country,year,model,prob_conflict,conflict\n" + "".join(
     f"c{c},{year},{name},.{2 + c + k},{c}\n" for c in range(2) for year in (2019, 2020) for k, name in enumerate("ab")
 )
@@ -190,8 +187,6 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         (ARENA, None, [{"probability": "winner"}]),
         (ARENA.replace("human_winner", "length"), None, [{"probability": "winner"}]),
         ("question,worker,answer\nq,v,1\nq,w,0\nr,v,1\nr,w,1\n", None, [{"probability": "answer"}]),
-        # What has a scale of its own in its header is not offered beside percentages.
-        (REGISTER, None, [{"probability": ("Likelihood Eva", "Likelihood Tom")}]),
         # Where nothing else names events, days that come again do.
         ("date,model,probability,outcome\n" + "".join(
             f"2026-01-0{d},{name},.{d + k},{d % 2}\n" for d in (1, 2, 3) for k, name in enumerate("ab")
@@ -247,6 +242,14 @@ def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcom
         read(text, outcomes)
     found = [remedy["columns"] for remedy in raised.value.remedies]
     assert found[: len(offered) or None] == offered
+
+
+def test_what_has_a_scale_of_its_own_is_not_offered_beside_percentages():
+    rows = [f"{name},{20 * i},{90 - 15 * i},{(4, 3, 5, 4)[i - 1]}" for i, name in enumerate("abcb", 1)]
+    with pytest.raises(LayoutError) as raised:
+        read("\n".join(["Your name,How likely (0-100) is A?,How likely (0-100) is B?,How sure (1-5)?", *rows]))
+    (way,) = raised.value.remedies
+    assert way["columns"] == {"probability": ("How likely (0-100) is A?", "How likely (0-100) is B?")}
 
 
 def test_times_of_forecasts_differ_within_an_event():
