@@ -130,12 +130,16 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
     d, basis = observed.free, _basis(observed, nodes)
     design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
     names = () if observed.topics is None else observed.topics.names
-    found, point = approximate(design, among, start)
-    few = _information(observed, design, point) < MANY
-    if names or not few:
-        likelihood = partial(Arrow.at, observed, design)
-        near = np.append(found.centre, np.zeros(len(names) * (d + 1)))
-        found, point = about_mean(likelihood, partial(Levels.of, nodes=among), near, TINY)
+    first = None
+    if start is None:
+        first = approximate(design, among)
+        start = first[0].centre
+    few = _information(observed, design, start) < MANY
+    if few and not names:
+        found, point = first or approximate(design, among, start)
+    else:
+        likelihood, start = partial(Arrow.at, observed, design), np.append(start, np.zeros(len(names) * (d + 1)))
+        found, point = about_mean(likelihood, partial(Levels.of, nodes=among), start, TINY)
     size = len(found.centre)
     if few and (not names or FITTED // size**2 >= FEWEST):
         likely = found.likely(NEGLIGIBLE - MARGIN, size, covariances=True)
