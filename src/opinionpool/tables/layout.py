@@ -143,8 +143,8 @@ def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = N
     levels = choice.profile.with_scales(scales, roles.columns)
     only, _ = _readings(Choice(levels, roles, choice.beside, choice.void))
     if only is not None:
-        of = {name: str(scale) for name, scale in scales.items()}
-        yield only, {**({"columns": columns} if columns else {}), "scale": of}
+        remedy = {"columns": columns, "scale": {name: str(scale) for name, scale in scales.items()}}
+        yield only, {option: value for option, value in remedy.items() if value}
 
 
 def check_names(profile: Profile) -> None:

@@ -33,7 +33,7 @@ from opinionpool.tables.roles import (
 from opinionpool.tables.spread import Spread
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
-from opinionpool.tables.units import MISSING, looks_numeric, written_numbers
+from opinionpool.tables.units import MISSING, add_up, looks_numeric, written_numbers
 from opinionpool.text import counted, listed, shown, typed
 
 # Most cells that are looked at, and the number of places in a large table that these are from.
@@ -46,8 +46,6 @@ FEW, _SHARE = 2, 0.1
 _MANY, _CLASSES = 100, 8
 # Most words of a column that may be levels of a scale, or kinds of rows.
 _WORDS = 11
-# Most that a sum over classes may differ from 1 by rounding.
-_OFF = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,9 +507,8 @@ class Profile:
         sums = np.sum([self.columns[place].values for place in places], axis=0)
         sums = sums[~np.isnan(sums)]
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
-        near = np.abs(sums / total - 1.0) <= _OFF
         levels = any(self.columns[place].levels for place in places)
-        return len(places) > 1 and len(sums) >= rows and float(near.mean()) >= 0.9 and not levels
+        return len(places) > 1 and len(sums) >= rows and add_up(sums, total) and not levels
 
 
 def sides(columns: Sequence[Column]) -> list[list[Column]]:

@@ -21,14 +21,14 @@ from opinionpool.tables.classes import TRUTH, EventOptions
 from opinionpool.tables.roles import BETWEEN, DEAL, PROBABILITY, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.times import Times, are_times
-from opinionpool.tables.units import written_numbers
+from opinionpool.tables.units import add_up, written_numbers
 from opinionpool.tables.where import condition
 from opinionpool.text import listed, quoted, shown
 
 # Most values that conditions are offered for; most groups of rows looked at; least share of groups with a value.
 _VALUES, _GROUPS, _SHARE = 3, 200, 0.5
-# Most that sums over classes differ from 1 by rounding; least share of groups with such sums; most letters of a name.
-_ROUNDED, _MOST, _SHORT = 0.02, 0.9, 40
+# Most letters of a name.
+_SHORT = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +129,7 @@ class Distinctions:
 
         A remedy gives the first of them the role of class, expert or order, makes it part of a key, or keeps one value.
         """
-        sums = np.array([long_rows.value[group].sum() for group in groups])
-        adds = bool(groups) and float((np.abs(sums - 1.0) < _ROUNDED).mean()) >= _MOST
+        adds = add_up(np.array([long_rows.value[group].sum() for group in groups]))
         rows = [long_rows.row[group] for group in groups]
         able = []
         for column in self.unused if groups else ():

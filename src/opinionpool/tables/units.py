@@ -34,6 +34,8 @@ NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{
 _FEW = 4
 # A level of a scale written with the highest level, such as 4/5.
 _OF = re.compile(r"([0-9]{1,2})\s*(?:/|of|out of)\s*([0-9]{1,2})", re.ASCII | re.IGNORECASE)
+# Most that a sum over classes may differ from 1 by rounding, and least share of sums that do not.
+_OFF, _MOST = 0.02, 0.9
 
 
 @dataclass(frozen=True)
@@ -488,6 +490,11 @@ def _mark_by_file(table: Table, words: Words) -> bool:
         return False
     marked = [words.expand(np.array([mark in word for word in words.values]), False) for mark in ",."]
     return not {*files.codes[marked[0]].tolist()} & {*files.codes[marked[1]].tolist()}
+
+
+def add_up(sums: Array, total: float = 1.0) -> bool:
+    """Whether nearly all `sums` over classes (M,) are `total` but for rounding; False if there are none."""
+    return bool(len(sums)) and float((np.abs(sums / total - 1.0) <= _OFF).mean()) >= _MOST
 
 
 def half_units(words: Words, percent: bool = False) -> Array:
