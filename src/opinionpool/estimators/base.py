@@ -71,7 +71,7 @@ class FitState:
 
 
 class FittedAttributes(BaseEstimator):  # type: ignore[misc]
-    """Base class with the options of a pool and its fitted attributes, whose names end in _."""
+    """Base class that holds the options of a pool and gives its fitted attributes, whose names end in _."""
 
     rule: ClassVar[str]
     floor: float
@@ -85,13 +85,13 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return "_fitted" in self.__dict__
 
     def _known(self) -> FitState:
-        """Return the result of the fit; an AttributeError if the pool is not fitted."""
+        """Return the result of `fit`; an AttributeError if the pool is not fitted."""
         if "_fitted" not in self.__dict__:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         return self._fitted
 
     def _learned(self) -> tuple[FitState, Fitted]:
-        """Result of the fit, with columns for all experts, and the fitted pool, refitted if the stream changed."""
+        """Return the result of `fit`, and the fitted pool, refitted if the stream changed."""
         fitted = self._known()
         if fitted.stream is None:
             assert fitted.learned is not None
@@ -190,12 +190,12 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
 @cache
 def _parameters(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of pools
-    """Return the names of a pool's parameters, which scikit-learn finds by inspection."""
+    """Return the names of the constructor's parameters of a pool class, for scikit-learn."""
     return tuple(kind._get_param_names())
 
 
 class Read(NamedTuple):
-    """Checked arguments of a fit: forecasts arranged by expert, outcomes, and facts on columns, events and levels."""
+    """Checked arguments of `fit`: forecasts arranged by expert, outcomes, and facts on columns, events and levels."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2
     outcomes: Codes  # (T,); -1 where not resolved
@@ -318,13 +318,13 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return self
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, Fitted] | None:  # noqa: ARG002
-        """Return classes and fitted pool, directly from arrays; None if the rule or the arrays do not permit this."""
+        """Classes and fitted pool directly from arrays, which is faster; None if pool or arrays do not permit it."""
         return None
 
     def _read(
         self, X: Given, y: Given, given: Given, topics: Given, times: Given, begun: FitState | None = None
     ) -> Read:
-        """Checked X and y of a fit, or of a further batch after the fit `begun`; `given` are the classes, if given."""
+        """X and y of a fit, checked, or of a further batch after the fit `begun`; `given` are the classes or None."""
         names, keys, who = column_names(X), row_keys(X), type(self).__name__
         scales, known_columns = self._scales(begun), self._columns_known() if begun else None
         if scales:
@@ -401,7 +401,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         fitted: FitState,
         learned: Fitted,
     ) -> tuple[Array, npt.ArrayLike | None, npt.ArrayLike | None]:
-        """Forecasts (T, N) or (T, N, K) by the experts of the fit, with prior and base rate aligned to their rows."""
+        """Forecasts, (T, N) or (T, N, K), prior and base rate; columns are arranged as in the fit, rows as in X."""
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
             return fitted.layout.dense(X), _own_priors(X, prior, learned), base_rate
@@ -423,7 +423,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     def _topics(
         self, X: Given, topics: Given, events: int, learned: Fitted, fitted: FitState
     ) -> npt.NDArray[np.str_] | None:
-        """Topics of the events, (T,), or None; an ArgumentError for `topics` if the pool was fitted without any."""
+        """Return the events' topics, (T,), or None; an ArgumentError if given to a pool that was fitted without any."""
         if isinstance(X, Forecasts):
             without(topics=topics)
             return X.topics
@@ -436,7 +436,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return event_labels(aligned(topics, row_keys(X), "topics"), events, "topics")
 
     def _with_times(self, X: Given, q: Array, topics: Given, times: Given, fitted: FitState) -> Forecasts:
-        """Return the arranged forecasts `q` as a `Forecasts` with their times."""
+        """Return the arranged forecasts `q` as a `Forecasts` with the times at which they were made."""
         classes = tuple(fitted.classes.tolist())
         forecasts = Forecasts.from_array(q, experts=fitted.layout.experts, classes=classes, topics=topics)
         given = aligned(times, row_keys(X), "times")
@@ -517,7 +517,7 @@ def _towards(
     scales: Mapping[str, Scale],
     fitted: ExpertColumns | None,
 ) -> tuple[tuple[str, ...] | None, Array, Labels, dict[str, Scale]]:
-    """Return names, columns, classes and scales, with coded levels converted to probabilities of the classes."""
+    """Return names, columns, classes and scales, with levels on scales converted to probabilities of the classes."""
     if not scales:
         return names, q, classes, {}
     q, labels, faced = towards(q, names or experts_of(q, fitted), scales, classes.tolist())
@@ -528,7 +528,7 @@ def _towards(
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
-    """Return the events' own priors, blanks filled from `prior` or the fit; if no event has its own, `prior`."""
+    """Return the events' own priors, blanks filled from `prior` or the fit; `prior` itself if no event has its own."""
     if forecasts.options is None and forecasts.prior is None:
         return prior
     if forecasts.options is None and prior is None and learned.prior is not None:

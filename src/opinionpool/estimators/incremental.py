@@ -160,7 +160,7 @@ class IncrementalPool(BasePool):
         return Stream(classes.tolist(), prior=prior, floor=self.floor, pool_floor=self.pool_floor)
 
     def _begin(self, fitted: FitState) -> None:
-        """Replace the result of an earlier fit by an empty one, and record the weight of its events as forgotten."""
+        """Replace the result of an earlier `fit` by an empty one, which records the weight of the events left out."""
         forgotten = self._fitted.events if "_fitted" in self.__dict__ else None
         self._fitted = replace(fitted, forgotten=forgotten)
 
@@ -257,7 +257,7 @@ _TYPE = re.compile(r"[<>|=]?(?:[biuf][1-8]?|U\d*|O8?)")
 
 
 def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
-    """Return labels as an array of the type `kind`; a SavedPoolError if they have another type."""
+    """Return class labels as an array of the type `kind`; a SavedPoolError if they have another type."""
     array = np.empty(0)
     with suppress(TypeError, ValueError, OverflowError):
         # Text takes as much room as it needs, whatever the file says.
@@ -267,7 +267,7 @@ def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
 
 
 def estimator_kinds(*estimators: type[Any]) -> Kinds:
-    """Return the kinds of these estimators in files."""
+    """Return the description, for saving and loading, of the classes `estimators`."""
     return Kinds(
         *KINDS,
         replace(Kind.of("columns", ExpertColumns, _check_layout), optional=("scales",)),

@@ -102,7 +102,7 @@ class ExpertColumns:
 
     @classmethod
     def of_columns(cls, names: tuple[str, ...] | None, count: int, labels: Labels, deep: bool) -> ExpertColumns:
-        """Return the layout of `count` columns; `deep` if experts and classes were the last two axes of an array.
+        """Layout of `count` columns; `deep` says that experts and classes were two axes of an array.
 
         Raises ShapeError if the number of columns is not a multiple of the number of classes.
         """
@@ -169,7 +169,7 @@ class ExpertColumns:
         return placed
 
     def forecasts(self, columns: Array) -> tuple[Array, int]:
-        """Return arranged columns as (T, N), or (T, N, K) when K > 2, and how many rows over classes were rescaled."""
+        """Arranged columns as (T, N), or (T, N, K) if K > 2; and the number of forecasts rescaled to sum to 1."""
         if self.width == 1:
             return columns, 0
         q, rounded = normalised(columns.reshape(len(columns), len(self.experts), self.width))
@@ -191,7 +191,7 @@ class ExpertColumns:
             raise ExpertError(f"expert {unknown[0]!r} was not there in fit; leave them out with select_experts()")
 
     def dense(self, forecasts: Forecasts) -> Array:
-        """Return the dense array of checked `forecasts`, with this layout's experts."""
+        """Return the forecasts as an array, (T, N) or (T, N, K), by this layout's experts, after `check`."""
         if forecasts.experts == self.experts:
             return forecasts.X
         return forecasts.dense(experts=self.experts)
@@ -249,7 +249,7 @@ def _given_classes(given: Given, named: bool) -> Labels:
 
 
 def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
-    """Return classes in column names, in the type of the outcomes; None if an outcome is not among them."""
+    """Return the classes in column names, converted to the type of the outcomes `labels`; None if these have others."""
     texts = {label_text(label) for label in np.unique(labels).tolist()}
     if not columns or not texts <= set(columns):
         return None
@@ -263,7 +263,7 @@ def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
 
 
 def _coded(labels: Labels, q: Array) -> bool:
-    """Return False if -1 is a class and not a missing outcome: there are forecasts for as many classes as labels."""
+    """True if -1 means no outcome; False if it is a class, as there are forecasts for as many classes as labels."""
     count = len(np.unique(labels))
     return not (count > 2 and (q.shape[2] == count if q.ndim == 3 else classes_by_sums(q, 2) == count))
 
@@ -312,7 +312,7 @@ def flattened(q: Array, classes: int) -> tuple[Array, bool]:
 
 
 def without(**given: Given) -> None:
-    """Raise an ArgumentError if one of `given` is not None, as X is an `op.Forecasts`, which has it already."""
+    """Raise an ArgumentError if one of the arguments `given` is not None: X, an `op.Forecasts`, already has them."""
     for name, value in given.items():
         if value is not None:
             raise ArgumentError(f"op.Forecasts bring their own {'outcomes' if name == 'y' else name}; leave out {name}")
@@ -399,7 +399,7 @@ def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[L
 def timed(
     forecasts: Forecasts, layout: ExpertColumns, names: tuple[str, ...] | None, times: Given, who: str
 ) -> Forecasts:
-    """Return the forecasts with the time at which each was made."""
+    """Return the forecasts with the time at which each was made, `times`, whose columns are those of X."""
     by_expert = times_by_expert(times, np.empty((len(forecasts.events), 0)), layout, names, who)
     return replace(forecasts, made=by_expert[forecasts.event_index, forecasts.expert_index])
 
@@ -423,6 +423,6 @@ def times_by_expert(
 
 
 def label_array(labels: tuple[object, ...]) -> Labels:
-    """Return labels as an array of their own type if they share one, else of objects."""
+    """Return class labels as an array of their type if they all have one, else of Python objects."""
     same = len({type(label) for label in labels}) == 1
     return np.array(labels) if same else np.array(labels, dtype=object)

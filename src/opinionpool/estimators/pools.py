@@ -178,7 +178,7 @@ class GaussianPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class LinearPool(IncrementalPool):
-    """LinOps: weighted mean of the probabilities, with weights by maximum likelihood (model.md, section 6).
+    """Linear pool (LinOps): weighted mean of the probabilities, with maximum-likelihood weights (model.md, section 6).
 
     Where forecasts are missing, weights are rescaled to sum to 1 over the experts present.
 
@@ -203,9 +203,10 @@ class LinearPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class LogPool(IncrementalPool):
-    """Logarithmic pool (LogOps): prior log-odds, intercept and weighted sum of contrasts, by logistic regression.
+    """Logarithmic pool (LogOps): weighted sum of the experts' log-odds less the prior's, added to the prior's.
 
-    A missing forecast is treated as equal to the prior.
+    The weights and an intercept are learned by logistic regression. A missing forecast is treated as equal to the
+    prior.
 
     Parameters
     ----------
@@ -228,7 +229,7 @@ class LogPool(IncrementalPool):
 
 
 class IndependentPool(IncrementalPool):
-    """IndOps: sum of the contrasts (log-odds less the prior's), for calibrated experts with independent errors.
+    """IndOps: prior log-odds plus every expert's log-odds less the prior's, for experts with independent errors.
 
     Parameters
     ----------

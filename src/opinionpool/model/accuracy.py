@@ -29,7 +29,7 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Expectation of `of(X)` for normal X, by the trapezoid rule (exact to rounding for smooth functions)."""
+    """E[`of`(X)] for normal X with `mean` and `variance`, by the trapezoid rule, which is exact for smooth `of`."""
     m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
     z, found, flat = np.linspace(-REACH, REACH, NODES), np.empty(m.size), (m.reshape(-1, 1), v.reshape(-1, 1))
     density = np.exp(-0.5 * z**2)
@@ -39,7 +39,7 @@ def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.Ar
 
 
 def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Return the expected log score (paper, equation 26) of normal log-odds: mean `mean` if Y = 1, −`mean` if Y = 0."""
+    """The expected log score (paper, equation 26) of log-odds that are normal with `mean` if Y = 1, −`mean` if not."""
     return expected(lambda x: 1.0 + np.log2(np.clip(expit(x), POOL_FLOOR, 1.0 - POOL_FLOOR)), mean, variance)
 
 
@@ -75,7 +75,7 @@ def accuracy_of_score(score: float) -> float:
 
 
 def _check(what: str, value: float, least: float) -> None:
-    """Raise a `PanelError` unless `value` lies between `least`, the value of guessing, and 1; `what` is its name."""
+    """Raise a `PanelError` that names the measure `what` unless `least` (the value of guessing) < `value` < 1."""
     if not least < value < 1.0:
         raise PanelError(
             f"{what} must lie above {least:g} (guessing) and below 1 (perfect), and it is {value!r}; leave out an "

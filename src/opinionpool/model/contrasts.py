@@ -24,7 +24,7 @@ FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
-    """Return floored log-ratios of `q` less `reference` (None: the prior's), (..., K - 1), NaN where missing."""
+    """Log-ratios of floored forecasts `q` less `reference` (None: the prior's), (..., K - 1), NaN where missing."""
     ratios = logodds.log_ratios(q, prior, floor)
     ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
     return ratios
@@ -62,13 +62,13 @@ class Reference:
         return Bounds(floors[:, 1], 1.0 - floors[:, 0])
 
     def some(self, rows: Rows) -> Reference:
-        """Return a `Reference` with the priors of the events `rows` only."""
+        """Return the priors of the events `rows` only, as a `Reference`."""
         return self if len(self.prior) == 1 else replace(self, prior=self.prior[rows])
 
 
 @lru_cache(maxsize=256)
 def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_floor: float) -> Reference:
-    """Return the cached `Reference` of a prior that all events share; `prior` has its probabilities as bytes."""
+    """Return the cached `Reference` of a prior that all events share, given as an array's bytes."""
     given = np.frombuffer(prior)
     return Reference(spread_prior(given[0] if classes == 2 else given, (1,), classes, what), floor, pool_floor)
 
@@ -76,7 +76,7 @@ def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_
 def _reference(
     prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str, floor: float, pool_floor: float
 ) -> Reference:
-    """Return the `Reference` of events of shape `lead`; `prior` is one for all events or one for each event."""
+    """Return the `Reference` of events of shape `lead`; `prior` is one for all or for each, called `what` in errors."""
     given = as_numbers(prior, what)
     # Floors that are no numbers are refused where they are used.
     if given.ndim == (classes > 2) and isinstance(floor, float | int) and isinstance(pool_floor, float | int):  # type: ignore[redundant-expr]
@@ -116,19 +116,19 @@ class Batch:
 
     @property
     def at_prior(self) -> Batch:
-        """Copy of this batch without base rates, so that answers start from the prior."""
+        """Return a copy of this batch without base rates, whose answers start from the prior."""
         return replace(self, start=self.base.ratios)
 
     def blocks(self) -> Iterator[slice]:
-        """Yield slices of events, in order, that are small enough for their forecasts to fit into the cache."""
+        """Yield slices of events, in order, each so small that its forecasts fit into the processor's cache."""
         return blockwise.blocks(len(self.q), math.prod(self.q.shape[1:]))
 
     def some(self, rows: Rows) -> Batch:
-        """Return a `Batch` of the events `rows` only."""
+        """Return the events `rows` of this batch, as a `Batch`."""
         return self.of_events(rows, self.q[rows], None if self.experts is None else self.experts[rows])
 
     def of_events(self, rows: Rows, q: Array, experts: Index | None) -> Batch:
-        """Return a `Batch` of the events `rows` with the forecasts `q` by `experts` in place of the present ones."""
+        """Return a `Batch` of the events `rows` with the forecasts `q` by the experts at positions `experts`."""
         start = self.start if len(self.start) == 1 else self.start[rows]
         return Batch(q, self.base.some(rows), start, q.shape[:1], experts)
 
@@ -137,7 +137,7 @@ class Batch:
         logodds.check_probabilities(self.q.reshape(self.lead + self.q.shape[1:]))
 
     def log_ratios(self) -> Array:
-        """Floored log-ratios L, (T, N, K - 1), NaN where missing; a `ProbabilityError` for values beyond [0, 1]."""
+        """Log-odds of each class against the first, (T, N, K - 1), of floored forecasts; NaN where missing."""
         if self.classes > 2:
             return logodds.log_ratios(self.q, self.base.prior[:, None, :], self.base.floor)
         ratios = floored_log_odds(self.q, self.base.bounds, np.empty(self.q.shape))
@@ -152,18 +152,18 @@ class Batch:
         return ratios
 
     def answered_by(self, experts: Mask) -> Mask:
-        """Return True for each event with a forecast by any expert in the mask `experts` (N,), (T,)."""
+        """Return for each event, (T,), whether an expert that the mask `experts` (N,) marks has a forecast for it."""
         some = self.q[:, experts]
         return np.asarray(~np.isnan(some).all(axis=tuple(range(1, some.ndim))))
 
     def answers(self, ratios: Array) -> Array:
-        """Return the floored probabilities, (T,), or (T, K) when K > 2, of pooled log-ratios `ratios` (T, K - 1)."""
+        """The probabilities, at least the floor, of pooled log-ratios `ratios` (T, K - 1): (T,), or (T, K) if K > 2."""
         if self.classes > 2:
             return logodds.pooled_probabilities(ratios, self.base.prior, self.base.pool_floor)
         return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
 
     def as_asked(self, answers: Array) -> Array:
-        """Return `answers` (T, ...) with the T events in the shape in which the user gave them."""
+        """Return `answers` (T, ...) with the T events in the array shape in which the user gave them."""
         shaped: Array = answers.reshape(self.lead + answers.shape[1:])
         return shaped[()]
 
@@ -177,7 +177,7 @@ def read_batch(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Batch:
-    """Return the `Batch` of forecasts and priors, with checked shapes; probabilities are checked later if K = 2."""
+    """Return user's forecasts and priors, with checked shapes, as a `Batch`; values are checked later if K = 2."""
     q = as_numbers(probabilities)
     tail = (experts,) if classes == 2 else (experts, classes)
     if q.shape[q.ndim - len(tail) :] != tail:
@@ -206,9 +206,10 @@ def _check_options(q: Array, absent: Mask) -> None:
 
 
 def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask]]:
-    """Yield groups of t events with similar numbers of forecasts: the events, their forecasts padded, and a mask.
+    """Yield batches of t events with similar numbers of forecasts, so that each batch is one rectangular array.
 
-    Events, (t,); positions in `event` (M,) of their forecasts, (t, m), padded to the most; False at padding, (t, m).
+    `event` (M,) has the event of each forecast. Each item: the events, (t,); the positions in `event` of their
+    forecasts, (t, m), padded to the most; and a mask, (t, m), False at padding.
     """
     by_event, count = np.argsort(event, kind="stable"), np.bincount(event, minlength=events)
     start, width = np.cumsum(count) - count, np.ceil(np.log2(np.maximum(count, 1)))
@@ -223,7 +224,7 @@ def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Log-ratios of N experts' forecasts and of the prior for T events, each with at least one forecast."""
+    """What pools combine: log-ratios of forecasts by N experts, and of the prior, for T events with a forecast."""
 
     ratios: Array  # (T, N, K - 1); floored log-ratios, NaN where missing
     reference: Array  # (T, K - 1); log-ratios of the prior
@@ -240,7 +241,7 @@ class Contrasts:
 
     @cached_property
     def contrasts(self) -> Array:
-        """Log-ratios of forecasts less those of the prior, L − L°, (T, N, K - 1), 0 where missing."""
+        """Contrasts: log-ratios of forecasts less those of the prior, L − L°, (T, N, K - 1), 0 where missing."""
         return np.where(self.present[..., None], self.ratios - self.reference[:, None, :], 0.0)
 
     @cached_property
@@ -252,11 +253,11 @@ class Contrasts:
 
     @property
     def mean_contrast(self) -> Array:
-        """Mean over the experts with a forecast of L − L°, (T, K - 1)."""
+        """Mean over the experts present of their log-ratios less the prior's, L − L°, (T, K - 1)."""
         return np.asarray(self.contrasts.sum(axis=1) / self.count[:, None])
 
     def shares(self, weights: Array | None) -> Array:
-        """Return `weights` over their sum for the experts present, (T, N); equal if `weights` is None or all are 0."""
+        """Each expert's share of the weight in each event, (T, N), from `weights` (N,); equal if None or all 0."""
         if weights is None:
             return self.present / self.count[:, None]
         shares = self.present * weights
@@ -281,7 +282,7 @@ class AnswerParts:
 
 
 def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
-    """Yield for each block the positions of events with at least one forecast, and these events' `Contrasts`."""
+    """Yield, for each block of events, the positions of events with at least one forecast, and their `Contrasts`."""
     for block in batch.blocks():
         missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
         rows: Rows = block.start + np.flatnonzero(~missing) if missing.any() else block
@@ -293,12 +294,13 @@ def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """Contamination of forecasts: with a small probability s, a forecast has nothing to do with its event.
+    """Moderation of extreme forecasts: with a small probability s, a forecast has nothing to do with its event.
 
-    The contrast less the centre m, read as class probabilities proportional to exp(C − m), is mixed with equal
-    probabilities, which get the share s. Contrasts near m hardly change, and the log-odds of a class that is called
-    certain against another class are at most c = log(1 + K (1 − s)/s) above the centre. The mixture changes contrasts
-    rather than forecasts, so that pools stay externally Bayesian, and it treats all classes alike.
+    A contrast C (log-ratios less the prior's) less its centre m is read as probabilities of the classes, in proportion
+    to exp(C − m). They are mixed with equal probabilities, which get the share s. Contrasts near m hardly change, and
+    the log-odds of a class that is called certain against another class are at most c = log(1 + K (1 − s)/s) above the
+    centre. The mixture changes contrasts rather than forecasts, so that pools stay externally Bayesian, and it treats
+    all classes alike.
     """
 
     limit: float = np.inf  # c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).
@@ -310,14 +312,14 @@ class Extremes:
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
     def believed(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Return `contrasts` (..., N, K - 1), moderated; `absent` marks classes that are no options of an event."""
+        """Return the contrasts (..., N, K - 1), moderated; `absent` marks classes that are no options of an event."""
         if np.isinf(self.limit):
             return contrasts
         robust = self.deviation(contrasts, absent)
         return robust if self.centre is None else np.asarray(robust + self.centre)
 
     def deviation(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Return moderated contrasts less the centre, (..., N, K - 1); arguments as for `believed`."""
+        """Return moderated contrasts less their centre, (..., N, K - 1); `absent` marks classes that are no options."""
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation
@@ -329,7 +331,7 @@ class Extremes:
         return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
     def deviation_of(self, q: Array, bounds: Bounds, reference: Array | float) -> Array:
-        """Return the moderated contrasts less the centre, (T, N), of forecasts `q` of two classes.
+        """Return the moderated contrasts less their centre, (T, N), of forecasts `q` of two classes.
 
         Log-odds of `q` are kept within `bounds`; `reference` is the prior's log-odds. Without logarithms before the
         mixture: exp(C − m) is proportional to q / (1 − q).
@@ -354,13 +356,13 @@ class Extremes:
 
 
 def _softened(deviation: Array, odds: float) -> Array:
-    """Return log(e^D + e) − log(1 + e e^D) for each log-odds D in `deviation`, with e = 1 / (`odds` + 1)."""
+    """Return moderated log-odds: log(e^D + e) − log(1 + e e^D) for each D in `deviation`, with e = 1 / (`odds` + 1)."""
     even, small = 1.0 / (odds + 1.0), np.exp(-np.abs(deviation))
     return np.asarray(np.copysign(np.log((1.0 + even * small) / (even + small)), deviation))
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Log-ratios (..., K - 1) of (1 − s) e^D + (s/k) Σ e^D, s = k/(`odds` + k); D is -inf except for k `options`."""
+    """Moderated log-ratios (..., K - 1): of (1 − s) e^D + (s/k) Σ e^D, s = k/(`odds` + k); D = -inf for no-options."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

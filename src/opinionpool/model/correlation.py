@@ -33,7 +33,7 @@ NO_LIMIT = (
 
 
 class Dependence(Protocol):
-    """Interface of the correlation R of N experts' contrasts (log-odds less the prior's) given the outcome."""
+    """Interface of a correlation matrix R: of N experts' contrasts (log-odds less the prior's), given the outcome."""
 
     @property
     def size(self) -> int:
@@ -57,11 +57,11 @@ class Dependence(Protocol):
         """Return the correlation among the experts at `positions`."""
 
     def correlate(self, z: Array) -> Array:
-        """Return normals (..., N) with correlation R, from independent standard normals `z`."""
+        """Turn independent standard normals `z` (..., N) into normals with the correlation R."""
 
 
 def in_rows(v: Array, present: Mask, experts: Index | None) -> Array:
-    """Return the values `v` of experts, (N,) or (T, m), as rows (T, m), with 0 where an expert is absent."""
+    """`v`, a number for each expert, (N,), or each cell, (T, m), as rows (T, m), with 0 where an expert is absent."""
     return np.where(present, v if experts is None or v.ndim == 2 else v[experts], 0.0)
 
 
@@ -91,7 +91,7 @@ class CommonCorrelation:
         return np.asarray((1.0 - self.rho) * v + self.rho * v.sum(axis=-1, keepdims=True))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return R_SS⁻¹ v_S = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ) for the n experts present in each row, in O(Tm)."""
+        """Return R_SS⁻¹ v_S = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ) for the n experts S present in each row."""
         own, number = in_rows(v, present, experts), present.sum(axis=1, keepdims=True)
         total = own.sum(axis=1, keepdims=True)
         if self.rho == 1.0:
@@ -108,7 +108,7 @@ class CommonCorrelation:
         return CommonCorrelation(len(positions), self.rho)
 
     def correlate(self, z: Array) -> Array:
-        """Return normals (..., N) with correlation R, from independent standard normals `z`, by R^(1/2)."""
+        """Turn independent standard normals `z` (..., N) into normals with the correlation R, by R^(1/2)."""
         if self.size == 1:
             return z
         own, all_ = np.sqrt(1.0 - self.rho), np.sqrt(1.0 + (self.size - 1) * self.rho)
@@ -137,11 +137,11 @@ class MatrixCorrelation:
 
     @cached_property
     def _regular(self) -> bool:
-        """True if every submatrix R_SS has an inverse: the least pivot of R is above `SINGULAR`."""
+        """True if R_SS has an inverse for every set S of experts: the least pivot of R is above `SINGULAR`."""
         return least_pivot(self.array) >= SINGULAR
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return R_SS⁻¹ v_S, by LU for all sets S of one size at once; if R is singular, R_SS⁺ v_S, set by set."""
+        """R_SS⁻¹ v_S for the experts S present in each row, by LU for all sets of one size; R_SS⁺ if singular."""
         solved = np.zeros(present.shape)
         for rows, columns, who in patterns(present, experts):
             among, cells = self.array[who[:, :, None], who[:, None, :]], (rows[:, None, :], columns[:, :, None])
@@ -158,17 +158,17 @@ class MatrixCorrelation:
         return MatrixCorrelation(self.array[np.ix_(positions, positions)], self.least)
 
     def correlate(self, z: Array) -> Array:
-        """Return normals (..., N) with correlation R, from independent standard normals `z`, by R^(1/2)."""
+        """Turn independent standard normals `z` (..., N) into normals with the correlation R, by R^(1/2)."""
         values, vectors = np.linalg.eigh(self.array)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return np.asarray(z @ root)
 
 
 def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Index, Index, Index]]:
-    """Yield the rows of `present` (T, m) grouped by the set of experts present: P sets of n experts, each in q rows.
+    """Group the rows of `present` (T, m) by the set of experts present; sets of the same size come together.
 
-    Each item is positions of the rows, (P, q); columns of the experts present, (P, n); and these experts' positions in
-    the panel, (P, n), from `experts` (T, m) (if None, column i is expert i).
+    Each item is of P sets of n experts, each set in q rows: positions of the rows, (P, q); columns of the experts
+    present, (P, n); and these experts' positions in the panel, (P, n), by `experts` (T, m) or, if None, the columns.
     """
     first, index = distinct_rows(present if experts is None else np.where(present, experts, -1))
     size, number, by_pattern = present[first].sum(axis=1), np.bincount(index), np.argsort(index, kind="stable")
@@ -182,7 +182,7 @@ def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Inde
 
 
 def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrelation:
-    """Return a checked correlation matrix; a `PanelError` unless symmetric, semi-definite and with diagonal 1."""
+    """Return `array` as a correlation matrix; a `PanelError` unless symmetric, semi-definite and with diagonal 1."""
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise PanelError(f"a {what} must be a square matrix, not of shape {array.shape}")
     if not np.isfinite(array).all():
@@ -205,7 +205,7 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
 
 
 def least_pivot(covariance: Array) -> float:
-    """Return the least squared pivot in the Cholesky factor of the correlation matrix; 0 if not positive definite."""
+    """Return the least squared Cholesky pivot of `covariance` scaled to correlations; 0 if not positive definite."""
     variance = np.diag(covariance)
     if not (variance > 0).all():
         return 0.0
@@ -217,7 +217,7 @@ def least_pivot(covariance: Array) -> float:
 
 
 def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
-    """R⁻¹ v (R⁺ v if R is singular) for `v` (N,) or (N, P); if `strict`, a PanelError if R x = v has no solution."""
+    """R⁻¹ v (R⁺ v if R is singular) for `v` (N,) or (N, P); if `strict`, a PanelError where R x = v has no solution."""
     if least_pivot(r) >= SINGULAR:
         return np.asarray(np.linalg.solve(r, v))
     values, vectors = np.linalg.eigh(r)
@@ -269,7 +269,7 @@ class MixedCorrelation:
         return self.average(lambda each: each.times(v))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return the average over models of R_SS⁻¹ v_S, (T, m), with `v` times the model's relative signals."""
+        """Return the average over the models of R_SS⁻¹ v_S, (T, m), with `v` times the model's `signal`."""
         if self.signal is None:
             return self.average(lambda each: each.solve(v, present, experts, strict=strict))
         total = np.zeros(present.shape)
@@ -284,5 +284,5 @@ class MixedCorrelation:
         return MixedCorrelation(tuple(each.subset(positions) for each in self.models), self.share, signal)
 
     def correlate(self, z: Array) -> Array:
-        """Return normals (..., N) with the average correlation, from independent standard normals `z`."""
+        """Turn independent standard normals `z` (..., N) into normals with the average correlation."""
         return MatrixCorrelation(self.matrix()).correlate(z)

@@ -31,7 +31,7 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Parameters of a panel of N experts; exact duplicates are one expert in `dependence`, and share its weight."""
+    """The model's parameters of N experts; exact duplicates are one expert in `dependence`, and share its weight."""
 
     contrast: Array  # (N,); contrast means mu
     # (N,); standard deviations sigma of the contrasts; 0 for an expert whose forecasts never vary, NaN for one whose
@@ -75,7 +75,7 @@ class Parts:
         return np.asarray(self.dependence.times(total)[..., self.source])
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return R_SS⁺ v_S in each row (see `Dependence.solve`); duplicates have equal parts of one result."""
+        """R_SS⁺ v_S in each row, (T, m) (see `Dependence.solve`); duplicates share one expert's value equally."""
         if self.source is None:
             return self.dependence.solve(v, present, experts, strict=strict)
         who = np.broadcast_to(self.source, present.shape) if experts is None else self.source[experts]
@@ -103,13 +103,13 @@ class Parts:
         return np.asarray(self.weights_for(np.ones((1, len(self.contrast)), dtype=bool))[0])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Return contributions w_i C_i of the contrasts C = `debiased` (T, m, K - 1), 0 where C is NaN."""
+        """The experts' contributions w_i C_i to the pooled log-ratios for contrasts C = `debiased` (T, m, K - 1)."""
         present = ~np.isnan(debiased[..., 0])
         weights = self.weights if experts is None and present.all() else self.weights_for(present, experts)
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Return the sum of contributions Σ_i w_i C_i, (T, K - 1), for contrasts C = `levels` − `origin`."""
+        """Sum over experts of weight times contrast, (T, K - 1); the contrasts are log-ratios `levels` − `origin`."""
         if experts is None and not np.isnan(levels.min(initial=0.0)):
             (t, m, d), weights = levels.shape, self.weights
             total = (levels.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
@@ -117,17 +117,18 @@ class Parts:
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def expected(self, values: Array, present: Mask) -> Array:
-        """Return `values` / σ, (T, N), with absent values replaced by their expectations given the values `present`."""
+        """Return `values` (T, N), in units of σ, with absent ones replaced by their expectations given the others."""
         if isinstance(self.dependence, MixedCorrelation):
             return self.dependence.average(lambda each: replace(self, dependence=each).expected(values, present))
         return np.where(present, values, self.times(self.solve(values, present, strict=False)))
 
     def fill(self, contrasts: Array) -> Array:
-        """Return `contrasts` (T, N, K - 1) with NaN replaced by E[C | C_S] under Sigma; 0 for uninformative experts.
+        """Return contrasts (T, N, K - 1) with missing ones (NaN) replaced by expectations given the experts present, S.
 
-        With weights w of the whole panel, w'E[C | C_S] is the pooled contrast of the sub-panel S, as Sigma w = 2 mu.
-        So a regression on filled contrasts learns weights for every sub-panel, if contrasts have no bias; a common
-        bias would need an intercept in proportion to the sum of the sub-panel's weights.
+        Expectations E[C | C_S] are under Sigma; 0 for uninformative experts. With weights w of the whole panel, w'E[C |
+        C_S] is the pooled contrast of the sub-panel S, as Sigma w = 2 mu. So a regression on filled contrasts learns
+        weights for every sub-panel, if contrasts have no bias; a common bias would need an intercept in proportion to
+        the sum of the sub-panel's weights.
         """
         known = self.informative
         present = ~np.isnan(contrasts[..., 0]) & known
@@ -138,7 +139,7 @@ class Parts:
         return np.where(present[..., None], contrasts, np.where(known[:, None], full, 0.0))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Return contrasts without bias, (T, N, K - 1), drawn given `outcomes` (T,); noise treats classes alike."""
+        """Return contrasts without bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
         source = np.arange(len(self.contrast)) if self.source is None else self.source
         distinct, first = np.unique(source, return_index=True)
         normal = np.zeros((len(outcomes), classes, self.dependence.size))
@@ -158,7 +159,7 @@ class Parts:
         return Parts(*own, self.dependence.subset(kept), self.absolute, source)
 
     def check_scale(self, what: str) -> None:
-        """Raise an `AccuracyUnknownError`, which says that `what` needs it, if only relative accuracies are known."""
+        """Raise an `AccuracyUnknownError`, as `what` needs absolute accuracies, if only relative ones are known."""
         if not self.absolute:
             raise AccuracyUnknownError(
                 f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
@@ -178,7 +179,7 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Return the weights (M,) of M forecasts in the pool, from the `contrast` and `spread` (N,) of their experts."""
+    """Return the pool weights (M,) of M forecasts; `contrast` and `spread` are their experts' mu and sigma, (N,)."""
     signal, weights = contrast / spread, np.zeros(len(event))
     for _, cells, present in padded_cells(event, events):
         weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]
@@ -191,13 +192,13 @@ def numbers(values: npt.ArrayLike, what: str) -> Array:
 
 
 def _refuse(bad: Mask, values: Array, rule: str) -> None:
-    """Raise a `PanelError` with the first of `values` that `bad` marks, if any, and the `rule` that it violates."""
+    """Raise a `PanelError` that quotes the violated `rule` and the first of `values` that `bad` marks, if any."""
     if bad.any():
         raise PanelError(f"{rule}, and one is {values[bad][0]:.15g}")
 
 
 def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
-    """Return `values` as n finite numbers, repeating a single number; otherwise a `ShapeError` or `PanelError`."""
+    """`values` as n finite numbers, repeating a single one; a `ShapeError` or `PanelError`, naming `what`, if not."""
     array = numbers(values, what)
     if array.ndim == 0 and n is not None:
         array = np.full(n, float(array))
@@ -210,7 +211,7 @@ def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
 
 
 def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
-    """Return `bias`, in log-odds (N,), or in log-probabilities (N, K) when K > 2, as log-ratios (N, K - 1)."""
+    """Return biases given in log-odds (N,), or in log-probabilities (N, K) if K > 2, as log-ratios (N, K - 1)."""
     if classes == 2:
         return vector(bias, n, "bias")[:, None]
     full = numbers(bias, "bias")
@@ -220,7 +221,7 @@ def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
 
 
 def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> Parts:
-    """Return the checked parameters of a panel from `contrast` means and `covariance`, with duplicates found."""
+    """Return the checked parameters of a panel from contrast means mu (N,) and covariance Sigma (N, N)."""
     mean, sigma = vector(contrast, None, "contrast"), numbers(covariance, "covariance")
     if sigma.shape != (len(mean), len(mean)):
         raise ShapeError(f"{len(mean)} contrasts need a covariance of shape {(len(mean),) * 2}, not {sigma.shape}")
@@ -231,7 +232,7 @@ def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> P
 
 
 def scaled(sigma: Array) -> tuple[Array, MatrixCorrelation]:
-    """Return standard deviations (M,) and correlations (M, M) of the covariance `sigma`, checked."""
+    """The standard deviations (M,) and the correlations of a covariance matrix `sigma` (M, M), after checking it."""
     variance = np.diag(sigma)
     if not np.isfinite(sigma).all() or (variance < 0).any():
         raise PanelError(f"a covariance must be finite, with variances above 0, and the variances are {variance}")
@@ -254,7 +255,7 @@ def parts_of_features(
     n: int,
     dependence: str = "common",
 ) -> Parts:
-    """Return a panel's parameters: means mu*/kappa, spreads sqrt(2 mu*)/kappa; up to a factor without an accuracy."""
+    """Return a panel's parameters mu = mu*/kappa, sigma = sqrt(2 mu*)/kappa; up to a factor if `accuracy` is None."""
     kappa = vector(calibration, n, "calibration")
     _refuse(kappa < 0, kappa, "a calibration must be at least 0")
     absolute = _accuracies(relative_accuracy, accuracy, n)
@@ -274,7 +275,7 @@ def parts_of_features(
 
 
 def _accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:
-    """Return the accuracy mu* of each expert, (N,); if `accuracy` is None, relative to the first expert's, set to 1."""
+    """The accuracy mu* of each expert, (N,); if `accuracy` is None, relative to the first expert's, which is 1."""
     m = vector(relative_accuracy, n, "relative accuracy")
     _refuse(m <= 0, m, "a relative accuracy must be above 0")
     with np.errstate(over="ignore"):
@@ -293,7 +294,7 @@ def _accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None
 
 
 def _dependence(r: Array, n: int) -> Dependence:
-    """Return the dependence of `n` experts from `r`: one correlation for all pairs, or a matrix."""
+    """Return the correlation of `n` experts from `r`: one number that all pairs share, or a matrix (n, n)."""
     if r.ndim == 0:
         _refuse(~np.isfinite(r[None]), r[None], "a correlation must be finite")
         return CommonCorrelation(n, float(r))
@@ -303,14 +304,14 @@ def _dependence(r: Array, n: int) -> Dependence:
 
 
 def believed_dependence(rho: float, accuracy: Array) -> Dependence:
-    """Return nested evidence by accuracies (N,) (model.md, section 8); common correlation if all are equal or ρ < 0."""
+    """Nested evidence with correlation `rho` (model.md, section 8); a common one if accuracies are equal or rho < 0."""
     if rho < 0 or (accuracy == accuracy[0]).all():
         return CommonCorrelation(len(accuracy), rho if len(accuracy) > 1 else 0.0)
     return NestedCorrelation(np.sqrt(accuracy), rho)
 
 
 def number_of_experts(**given: object) -> int:
-    """Return N, the length of arguments with a value for each expert; a `ShapeError` if none has, or they differ."""
+    """N, the length of arguments with a value for each expert; a `ShapeError` if lengths differ or none has one."""
     each = {name: value for name, value in given.items() if axes(value, name) > 0}
     sizes = {
         name: len(value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object))

@@ -26,7 +26,7 @@ from opinionpool.model.pooling import Settings
 
 
 class Rule(NamedTuple):
-    """Linear discriminant rule of n experts with contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
+    """Linear discriminant rule of n experts with contrasts x: class k scores Σ_i (x_i · direction_ik − constant_ik)."""
 
     direction: Array  # (n, K - 1, K); Ω⁻¹ m_k for every class k
     constant: Array  # (n, K); each expert's part of ½ m_kᵀ Ω⁻¹ m_k
@@ -34,14 +34,14 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Discriminant:
-    """Means of K classes and their common covariance, for the contrasts (log-ratios less the prior's) of N experts."""
+    """Parameters of the full model: K class means and one covariance of N experts' contrasts."""
 
     means: Array  # (K, N, K - 1); m_k less their mean over classes
     covariance: Array  # (N, K - 1, N, K - 1); Ω; zeros for an expert who says nothing
 
     @cached_property
     def _scale(self) -> Array:
-        """Root of each expert's mean variance over directions, (N,), in a basis that treats classes alike."""
+        """Standard deviation of each expert's contrasts, (N,): root of the mean variance over all directions."""
         k, _, d = self.means.shape
         return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
 
@@ -52,14 +52,14 @@ class Discriminant:
 
     @cached_property
     def _standard(self) -> tuple[Array, Array, Array]:
-        """Maps (N, K - 1, K - 1) to log-ratios with mean variance 1 for each expert; means and covariance of these."""
+        """Maps (N, K - 1, K - 1) that scale each expert's contrasts to mean variance 1; scaled means and covariance."""
         scale = np.where(self.informative, self._scale, 1.0)
         turn = np.linalg.cholesky(metric(len(self.means))) / scale[:, None, None]
         means = np.einsum("knd,nda->kna", self.means, turn)
         return turn, means, np.einsum("nimj,nia,mjb->namb", self.covariance, turn, turn, optimize=True)
 
     def rule(self, who: Index) -> Rule:
-        """Return the rule of the informative experts `who`; a `PanelError` if class means differ at a variance of 0."""
+        """Return the rule of the informative experts `who`; a `PanelError` if means differ where the variance is 0."""
         turn, means, covariance = self._standard
         (k, _, d), n = means.shape, len(who)
         own, omega = means[:, who], covariance[who][:, :, who].reshape(n * d, n * d)
@@ -71,7 +71,7 @@ class Discriminant:
         return self.rule(np.flatnonzero(self.informative))
 
     def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
-        """Yield, for each set of informative experts present, rows and columns of their contrasts, and their `Rule`."""
+        """Yield for each set of informative experts present: rows and columns of contrasts, and the set's `Rule`."""
         informative = self.informative if experts is None else self.informative[experts]
         everybody = np.flatnonzero(self.informative)
         for alike in patterns(present & informative, experts):
@@ -79,7 +79,7 @@ class Discriminant:
                 yield rows, columns, self._whole if np.array_equal(who, everybody) else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Return weights of the experts present, (T, m), 0 where absent: trace of the matrix weight over K − 1."""
+        """Mean over classes of each present expert's weight, (T, m), 0 where absent: trace of a matrix over K − 1."""
         weights = np.zeros(present.shape)
         for rows, columns, rule in self._rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
@@ -92,15 +92,15 @@ class Discriminant:
         return np.asarray(self.weights_for(np.ones((1, self.means.shape[1]), dtype=bool))[0])
 
     def accuracy(self, columns: Index) -> float:
-        """Return mu* of the experts `columns` together: half the mean squared Mahalanobis distance of class pairs."""
+        """Joint accuracy mu* of the experts `columns`: half the mean squared Mahalanobis distance of two classes."""
         return float(2.0 * self.rule(columns).constant.sum() / (len(self.means) - 1))
 
     def subset(self, positions: Index) -> Discriminant:
-        """Return the discriminant of the experts at `positions`, from their means and covariance."""
+        """Return the means and covariance of the experts at `positions` only."""
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Return contributions (T, m, K - 1) of `debiased` contrasts to the log-ratios; 0 where NaN."""
+        """The experts' contributions to the pooled log-ratios for contrasts `debiased` (T, m, K - 1); 0 for NaN."""
         full = np.zeros(debiased.shape)
         for rows, columns, rule in self._rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)
@@ -108,7 +108,7 @@ class Discriminant:
         return full
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Return the sum of the contributions of `experts` (or all) by contrasts `levels` − `origin`, (T, K - 1)."""
+        """The sum of the experts' contributions, (T, K - 1), for contrasts that are log-ratios `levels` − `origin`."""
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
@@ -126,12 +126,13 @@ ROUNDING = 1e-8
 
 
 class FullPanel(PoolingPanel):
-    """An immutable panel of N experts on events of K classes, each class with its own means.
+    """An immutable panel of N experts on events of K classes, where experts may know some classes better than others.
 
-    The pooled log-odds of two classes are L*_{y:z} = L°_{y:z} + (m_y − m_z)ᵀ Ω⁻¹ x − ½(m_yᵀ Ω⁻¹ m_y − m_zᵀ Ω⁻¹ m_z),
-    with the contrasts x (log-ratios less those of the prior). So an expert has a weight for its forecast of each class,
-    and it depends on the two classes compared: `pair_weights`. `weights`, `calibration` and `accuracy` are averages
-    over the classes, equal to those of `Panel` if all classes have the same parameters.
+    Each class y has its own means m_y of the experts' contrasts x (log-ratios less those of the prior), whose
+    covariance Ω all classes share. The pooled log-odds of two classes are L*_{y:z} = L°_{y:z} + (m_y − m_z)ᵀ Ω⁻¹ x −
+    ½(m_yᵀ Ω⁻¹ m_y − m_zᵀ Ω⁻¹ m_z). So an expert has a weight for its forecast of each class, and it depends on the two
+    classes compared: `pair_weights`. `weights`, `calibration` and `accuracy` are averages over the classes, equal to
+    those of `Panel` if all classes have the same parameters.
 
     Parameters
     ----------
@@ -200,7 +201,7 @@ class FullPanel(PoolingPanel):
 
     @property
     def calibration(self) -> Array:
-        """Weight of each expert in a panel of one, (N,) (paper, equation 13); 0 for uninformative experts."""
+        """Mean over classes of each expert's weight in a panel of one, (N,) (equation 13); 0 if uninformative."""
         return np.diag(self.parts.weights_for(np.eye(len(self), dtype=bool))).copy()
 
     @property
@@ -217,8 +218,8 @@ class FullPanel(PoolingPanel):
     def pair_weights(self, y: object, z: object) -> Array:
         """Weights of each expert's log-probabilities in the pooled log-odds of class y against z, (N, K).
 
-        Every row adds up to 0, as only differences of log-probabilities matter. In the class-symmetric model a row is
-        w_i at y, -w_i at z and 0 at other classes. An `ArgumentError` if the panel has no class y or z.
+        Every row adds up to 0, as only differences of log-probabilities matter. In `Panel`, where all classes are
+        alike, a row is w_i at y, -w_i at z and 0 at other classes. An `ArgumentError` if the panel has no class y or z.
         """
         for label in (y, z):
             if label not in self.classes:
@@ -244,7 +245,7 @@ class FullPanel(PoolingPanel):
         return np.asarray(np.einsum("knk->nk", centred) * k / (k - 1))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Answer about one event as a sum over experts; an expert has no single weight, so `weights` is None."""
+        """Return the answer about the one event of `batch` as a sum over experts, without single weights (None)."""
         beyond = self.settings.contrasts(batch)[0]
         contrast = np.where(np.isnan(beyond), 0.0, beyond - self.bias_ratios)
         added = self.parts.added((beyond - self.bias_ratios)[None])[0]
@@ -253,7 +254,7 @@ class FullPanel(PoolingPanel):
 
 
 def _checked_covariance(covariance: npt.ArrayLike, n: int, d: int) -> Array:
-    """Return `covariance` as (N, K - 1, N, K - 1), after checking that it is symmetric and semi-definite."""
+    """`covariance` as (N, K - 1, N, K - 1), after checking that it is symmetric and semi-definite; `d` is K - 1."""
     omega = numbers(covariance, "covariance")
     if omega.shape not in {(n, d, n, d), (n * d, n * d)}:
         raise ShapeError(

@@ -27,7 +27,7 @@ _LEAST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class NestedCorrelation:
-    """Correlation matrix of experts whose evidence is nested: relative accuracies m, and `rho` of equal experts.
+    """Correlation matrix of experts whose evidence is nested; equally accurate ones have the correlation `rho`.
 
     >>> NestedCorrelation(np.array([1.0, 1.0, 0.5]), 0.6).matrix()
     array([[1. , 0.6, 0.3],
@@ -71,14 +71,14 @@ class NestedCorrelation:
         return np.asarray(np.where(np.eye(self.size, dtype=bool), 1.0, self.rho * self.shares()))
 
     def times(self, v: Array) -> Array:
-        """Return R v for `v` (..., N), in O(N): v + ρ (Σ_weaker √m_j v_j / √m_i + √m_i Σ_stronger v_j / √m_j)."""
+        """R v for `v` (..., N), in O(N); R v_i = v_i + ρ (Σ_weaker √m_j v_j / √m_i + √m_i Σ_stronger v_j / √m_j)."""
         order, product = np.argsort(self._level, kind="stable"), np.empty(v.shape)
         level, value = self._level[order], (v * self._sign)[..., order]
         product[..., order] = value + self.rho * (_from_weaker(level, value) + _from_stronger(level, value))
         return product * self._sign
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return the solution x of R_SS x = v_S for the experts S present in each row, (T, m), in linear time."""
+        """Return x with R_SS x = v_S for the experts S present in each row, (T, m), 0 for others, in linear time."""
         order, here, level, sign = self._places(present, experts)
         value = np.take_along_axis(in_rows(v, present, experts), order, axis=1).T * sign
         solved = np.zeros(present.shape)
@@ -87,14 +87,14 @@ class NestedCorrelation:
         return solved
 
     def _places(self, present: Mask, experts: Index | None) -> tuple[Index, Mask, Array, Array]:
-        """Each row's columns by rising accuracy, absent last, (T, m); in that order presence, √m, sign, (m, T)."""
+        """Columns of each row by rising accuracy, absent last, (T, m); in that order presence, √m and sign, (m, T)."""
         level, sign = (in_rows(x, present, experts) for x in (self._level, self._sign))
         order = np.argsort(np.where(present, level, np.inf), axis=1, kind="stable")
         level, sign = (np.take_along_axis(x, order, axis=1).T.copy() for x in (level, sign))
         return order, sign != 0, level, sign
 
     def _by_place(self, level: Array, value: Array, here: Mask, *, strict: bool) -> Array:
-        """Return R_SS⁻¹ v_S of T rows, (m, T), for experts in the order of rising accuracy, absent ones last."""
+        """R_SS⁻¹ v_S, (m, T), for T rows of experts by rising accuracy √m = `level`; `here` marks those present."""
         decay, gap = np.zeros(level.shape), np.ones(level.shape)
         decay[1:], gap[1:] = _steps(level)
         tied = (gap <= (SINGULAR if self.rho == 1.0 else 0.0)) & here
@@ -111,7 +111,7 @@ class NestedCorrelation:
         return solved
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
-        """Kalman smoother's disturbances (m, T); each step has the process's `decay` and new variance `gap`."""
+        """R⁻¹ `value` (m, T) by a Kalman smoother; each step has the process's `decay` and new variance `gap`."""
         noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
         errors, spreads = [], []
         for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):
@@ -133,7 +133,7 @@ class NestedCorrelation:
         return np.array(solved[::-1]).reshape(value.shape)
 
     def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
-        """Sums over pairs of forecasts (M, d) for one event: (R_ij / ρ) values_i · values_j; (R_ij / ρ)²."""
+        """Sums over pairs i, j of forecasts of one event: (R_ij / ρ) `values`_i · `values`_j, and (R_ij / ρ)²."""
         products, squares = np.zeros(events), np.zeros(events)
         for rows, cells, present in padded_cells(event, events):
             order, here, level, sign = self._places(present, expert[cells])
@@ -144,11 +144,11 @@ class NestedCorrelation:
         return products, squares
 
     def subset(self, positions: Index) -> NestedCorrelation:
-        """Return the dependence among the experts at `positions`."""
+        """Return the correlation among the experts at `positions`."""
         return NestedCorrelation(self.signal[positions], self.rho)
 
     def correlate(self, z: Array) -> Array:
-        """Return normals (..., N) with correlation R, from standard normals `z`, by R's Cholesky root in O(N)."""
+        """Turn standard normals `z` (..., N) into normals with the correlation R, by its Cholesky root in O(N)."""
         order, correlated = np.argsort(self._level, kind="stable"), np.empty(z.shape)
         decay, gap = (np.append(first, x) for first, x in zip((0.0, 1.0), _steps(self._level[order]), strict=True))
         mean, variance = np.zeros(z.shape[:-1]), 0.0
@@ -163,12 +163,12 @@ class NestedCorrelation:
 
 
 def _by_row(values: Array) -> Any:  # noqa: ANN401 - both can be calculated with
-    """Return the rows of `values` (m, T): arrays, or floats, which are faster, if T is 1."""
+    """Return the rows of `values` (m, T): as arrays, or if T is 1 as floats, which are faster."""
     return values[:, 0].tolist() if values.shape[1] == 1 else values
 
 
 def _steps(level: Array) -> tuple[Array, Array]:
-    """Return √(a/b) and 1 − a/b for each accuracy b and a, the one before it, (m - 1, ...); `level` is √b, rising."""
+    """Return √(a/b) and 1 − a/b, (m - 1, ...), for each accuracy b and the one before it, a; `level` is √b, rising."""
     decay = _ratio(level[:-1], level[1:])
     return decay, _ratio(level[1:] - level[:-1], level[1:], 1.0) * (1.0 + decay)
 

@@ -66,7 +66,7 @@ class PoolingPanel(Tabular, ABC):
         classes: Sequence[object] | None,
         settings: Settings,
     ) -> None:
-        """Check names, classes and floors, and set the attributes, whose arrays become read-only."""
+        """Check names, classes and floors, and set the attributes; `parts` is the model. Arrays become read-only."""
         labels, n = class_labels(classes), len(parts.informative)
         for name in ("floor", "pool_floor"):
             logodds.check_floor(getattr(settings, name), name)
@@ -87,7 +87,7 @@ class PoolingPanel(Tabular, ABC):
         classes: Sequence[object] | None = None,
         settings: Settings = Settings(),  # noqa: B008 - it does not change
     ) -> Self:
-        """Return a panel from `parts` and `bias` as log-ratios (N, K - 1), neither of which is checked."""
+        """Return a panel from a model's `parts` and `bias` as log-ratios (N, K - 1), neither of which is checked."""
         panel = cls.__new__(cls)
         panel._set(parts, bias, names, classes, settings)
         return panel
@@ -130,7 +130,7 @@ class PoolingPanel(Tabular, ABC):
 
     @property
     def informative(self) -> Mask:
-        """False for experts without influence: calibration assessed as 0, or forecasts that never vary, (N,)."""
+        """True for experts with an influence, (N,); False for calibration 0 and for forecasts that never vary."""
         return self.parts.informative
 
     @property
@@ -158,7 +158,7 @@ class PoolingPanel(Tabular, ABC):
         return self.parts.weights_for(present)
 
     def read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
-        """Return the `Batch` of forecasts by all experts, from arguments as `pool` takes them."""
+        """Return the `Batch` of forecasts by all experts; the arguments are those of `pool`."""
         floor, pool_floor, _ = self.settings
         q = by_name(probabilities, self.names)
         return read_batch(q, prior, len(self.names), len(self.classes), base_rate, floor, pool_floor)
@@ -227,7 +227,7 @@ class PoolingPanel(Tabular, ABC):
         return answers
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
-        """Return a panel with the same weights for events with the options `slots`; an error if experts have biases."""
+        """Return a panel with the classes `slots` in place of its own; an ArgumentError if experts have biases."""
         raise ArgumentError(
             f"this panel has biases for the classes {self.classes}, and these events have options of their own"
         )
@@ -245,7 +245,7 @@ class PoolingPanel(Tabular, ABC):
 
     @abstractmethod
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Return the answer about the one event of `batch` as a sum, see `AnswerParts`."""
+        """The answer about the one event of `batch` as a sum: start, intercept and the experts' contributions."""
 
     def subset(self, experts: Iterable[object]) -> Self:
         """Return the panel of some of the experts, with the weights that the model implies (model.md, section 2.3).
@@ -488,7 +488,7 @@ class Panel(PoolingPanel):
 
     @property
     def correlation(self) -> Array:
-        """Correlation matrix R of the contrasts given the outcome, (N, N)."""
+        """Correlation matrix R of the contrasts (log-odds less the prior's) given the outcome, (N, N)."""
         return self.parts.matrix()
 
     @property
@@ -507,13 +507,13 @@ class Panel(PoolingPanel):
 
     @property
     def contrast(self) -> Array:
-        """Mean contrasts mu, (N,) (paper, equation 8). Needs an absolute accuracy."""
+        """Mean log-odds less the prior's if the event happens, mu, (N,) (equation 8). Needs an absolute accuracy."""
         self.parts.check_scale("contrast")
         return self.parts.contrast.copy()
 
     @property
     def covariance(self) -> Array:
-        """Covariance Sigma of the contrasts given the outcome, (N, N); an error if accuracies are only relative."""
+        """Covariance Sigma of contrasts (log-odds less the prior's) given the outcome. Needs an absolute accuracy."""
         self.parts.check_scale("covariance")
         self.parts.check_spread(self.names)
         return np.asarray(self.correlation * np.outer(self.parts.spread, self.parts.spread))
@@ -531,7 +531,7 @@ class Panel(PoolingPanel):
         return float(self.weights @ self.parts.contrast)
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:
-        """Return a panel with the same weights for events with the options `slots`; see `PoolingPanel.for_options`."""
+        """Return a panel with the classes `slots` in place of its own; an ArgumentError if experts have biases."""
         if self.bias_ratios.any():
             return super().for_options(slots)
         if slots == self.classes:
@@ -540,9 +540,10 @@ class Panel(PoolingPanel):
         return Panel.from_parts(self.parts, None, self.names, slots, settings)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Return the answer about one event as a sum over experts; learned null forecasts take the place of biases.
+        """The answer about the one event of `batch` as a sum over experts; learned null forecasts replace biases.
 
-        The part of the biases that null forecasts do not explain is in the intercept.
+        An expert's null forecast is the one that it gives when it knows nothing. What null forecasts leave of the
+        biases is in the intercept.
         """
         centre = self.settings.extremes.centre
         bias = self.bias_ratios if centre is None else centre

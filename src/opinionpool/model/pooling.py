@@ -15,18 +15,18 @@ from opinionpool.model.contrasts import Batch, Extremes
 
 
 class Settings(NamedTuple):
-    """Lowest probabilities (floors) of forecasts and answers, and the limit of what one extreme forecast counts."""
+    """How forecasts are bounded before pooling, and answers after it."""
 
     floor: float = FLOOR  # least probability taken from an expert
     pool_floor: float = POOL_FLOOR  # least probability given as an answer
     extremes: Extremes = Extremes()  # moderation of extreme forecasts
 
     def contrasts(self, batch: Batch) -> Array:
-        """Return contrasts L − L°, (T, N, K - 1), bounded by the contamination limit; NaN where missing."""
+        """Moderated contrasts: log-ratios of forecasts less the prior's, L − L°, (T, N, K - 1); NaN where missing."""
         return np.asarray(np.subtract(*self.levels(batch)))
 
     def levels(self, batch: Batch) -> tuple[Array, Array]:
-        """Return levels (T, N, K - 1) and origins (T or 1, N or 1, K - 1): bounded contrasts are their difference."""
+        """Log-ratios (T, N, K - 1) and what to subtract, (T or 1, N or 1, K - 1), for moderated contrasts."""
         extremes = self.extremes if batch.experts is None else self.extremes.subset(batch.experts)
         if batch.classes > 2:
             return extremes.believed(batch.contrasts(), batch.base.absent), np.zeros((1, 1, 1))
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
 
 
 class Solver(Protocol):
-    """Interface of weights and contributions: `Parts` of the class-symmetric model, `Discriminant` of the full one.
+    """Interface of a model that weighs experts: `Parts` (classes alike) or `Discriminant` (means for each class).
 
     `experts` (T, m) says which expert each column of a row is; if None, column i is expert i.
     """
@@ -56,20 +56,20 @@ class Solver(Protocol):
         """Return the weights of the experts that `present` marks in each row, (T, m), 0 for others (model.md, 2.3)."""
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Return contributions (T, m, K - 1) of `debiased` contrasts to the log-ratios, 0 where a contrast is NaN."""
+        """The experts' contributions to the pooled log-ratios for contrasts `debiased` (T, m, K - 1); 0 for NaN."""
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Return the sum over experts of the contributions of contrasts `levels` − `origin`, (T, K - 1)."""
+        """The sum of the experts' contributions, (T, K - 1), for contrasts that are log-ratios `levels` − `origin`."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Return contrasts without bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
 
     def subset(self, positions: Index) -> Self:
-        """Return the solver of the experts at `positions`."""
+        """Return the model of the experts at `positions` only."""
 
 
 def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Array:
-    """Return probabilities (T,), or (T, K) when K > 2, of the log-ratios L° + Σ w_i C_i; `bias` is (N, K - 1)."""
+    """Pooled probabilities of `batch`, (T,), or (T, K) if K > 2: of log-ratios L° + Σ w_i (L_i − L° − bias_i)."""
 
     def answer(some: Batch) -> Array:
         levels, origin = settings.levels(some)
@@ -95,7 +95,7 @@ def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Arr
 
 
 def contributions(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Array:
-    """Return each expert's contribution to the log-ratios of T events, (T, N, K - 1), 0 where a forecast is missing."""
+    """Return each expert's contribution to the pooled log-ratios of T events, (T, N, K - 1), 0 without a forecast."""
     added = np.empty((*batch.q.shape[:2], batch.classes - 1))
     for rows in batch.blocks():
         added[rows] = solver.added(settings.contrasts(batch.some(rows)) - bias)

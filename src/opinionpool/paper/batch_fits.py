@@ -74,7 +74,7 @@ def mean_scores(log_odds: Array, y: Mask) -> Array:
 
 
 def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
-    """Return the means of the columns of `x` (B, T, N) for Y = 0 and for Y = 1, (B, N) each."""
+    """Return the mean of each column of `x` (B, T, N) where Y = 0, and where Y = 1, (B, N) each."""
     happened = y[:, None, :].astype(np.float64)
     one = (happened @ x)[:, 0] / y.sum(axis=1)[:, None]
     zero = ((1.0 - happened) @ x)[:, 0] / (~y).sum(axis=1)[:, None]
@@ -82,7 +82,7 @@ def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
 
 
 def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
-    """Return covariates (B, T, N), (B, S, N) as calibrated, unbiased log-odds (section 4.1), learned from `train`."""
+    """Covariates `train` (B, T, N) and `test` (B, S, N) as calibrated, unbiased log-odds, learned from `train`."""
     zero, one = conditional_means(train, y)
     within = train - np.where(y[:, :, None], one[:, None], zero[:, None])
     variance = (within**2).sum(axis=1) / (y.shape[1] - 2.0)
@@ -108,7 +108,7 @@ def gaussian_pools(x: Array, y: Mask) -> LogPools:
 
 
 def independent_pools(x: Array, y: Mask) -> LogPools:
-    """Return IndOps (paper, equation 23) as log pools: weights 1, with Laplace's prior."""
+    """Return the independent pools (paper, equation 23) as log pools: weights 1, with Laplace's prior."""
     reference = laplace_log_odds(y)
     return LogPools(np.ones((len(x), x.shape[2])), np.zeros(len(x)), reference)
 
@@ -150,7 +150,7 @@ def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
 
 
 def _loss(design: Array, sign: Array, offset: Array) -> Loss:
-    """Loss Σ log(1 + exp(−s (offset + θ·z))) of each sample with its derivatives; `design` z is (B, P, T)."""
+    """Loss Σ log(1 + exp(−s (offset + θ·z))) of each sample, with derivatives; s is `sign`, z (B, P, T) `design`."""
 
     def loss(which: Index, theta: Array) -> Value:
         z, s = (design, sign) if len(which) == len(design) else (design[which], sign[which])
@@ -170,7 +170,7 @@ def _by_expert(x: Array) -> Array:
 
 
 def linear_weights(x: Array, y: Mask) -> Array:
-    """Return LinOps weights (equation 1), (B, N), by maximum likelihood: an interior-point method on all samples.
+    """Return weights of the linear pool (equation 1), (B, N), of maximum likelihood, by an interior-point method.
 
     The minimum of −mean log(q w) + Σ w over w ≥ 0 has Σ w = 1. The bound on its error is that of `simplex_weights`.
     """
@@ -207,13 +207,13 @@ def linear_weights(x: Array, y: Mask) -> Array:
 
 
 def _within(value: Array, step: Array) -> Array:
-    """Return the largest fraction of a step, at most 1, that keeps positive values positive, (B, 1)."""
+    """For each sample the largest fraction, at most 1, of `step` that keeps a positive `value` positive, (B, 1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(step < 0, -value / step, np.inf).min(axis=1, keepdims=True)
     return np.asarray(np.minimum(1.0, 0.995 * room))
 
 
 def linear_log_odds(weights: Array, q: Array) -> Array:
-    """Return log-odds (B, T) of the averages of floored probabilities `q` (B, T, N) with weights (B, N)."""
+    """Return log-odds (B, T) of the linear pool: floored probabilities `q` (B, T, N) averaged with `weights` (B, N)."""
     p = (q @ weights[:, :, None])[:, :, 0]
     return np.asarray(np.log(p / (1.0 - p)))

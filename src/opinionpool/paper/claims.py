@@ -91,7 +91,7 @@ def _largest(*differences: Array | float) -> float:
 
 
 def _log_odds(panel: Panel, q: Array, prior: Array | float) -> Array:
-    """Return pooled log-odds before the floor on answers."""
+    """Return the panel's pooled log-odds before the floor on answers."""
     return np.asarray(logit(prior) + panel.contributions(q, prior).sum(axis=1))
 
 
@@ -279,12 +279,12 @@ def _simulated(group: list[tuple[Curves, Expected]]) -> Iterator[Claim]:
 
 
 def _leads(c: Curves, method: str) -> tuple[Array, Array]:
-    """Return the significant gains of `method` over the Gaussian and over the logistic pool, (P,) each."""
+    """Return the gains of `method` over the Gaussian and over the logistic pool, (P,) each; 0 if not significant."""
     return _significant(*c.gain(method, "gaussian")), _significant(*c.gain(method, "logistic"))
 
 
 def _linear(c: Curves, e: Expected, *, par: bool) -> Iterator[Claim]:
-    """Yield claims on LinOps and AvgOps compared with the Gaussian pool at the largest N."""
+    """Yield claims on the linear pool and the average compared with the Gaussian pool at the largest N."""
     for method in ("linear", "average"):
         gain, error = (each[-1] for each in c.gain(method, "gaussian"))
         known = e.of(method)[-1] - e.gaussian[-1]
@@ -296,7 +296,7 @@ def _linear(c: Curves, e: Expected, *, par: bool) -> Iterator[Claim]:
 
 
 def _with_experts(c: Curves, e: Expected) -> Claim:
-    """Return the claim on the independent pool as the number of experts increases."""
+    """Return the claim on how the independent pool compares as the number of experts increases."""
     mean, peak, rho = c.mean("independent"), int(e.independent.argmax()), c.data.correlation or 0.0
     places = dict.fromkeys((0, peak, len(mean) - 1))
     text = ", ".join(f"{mean[i]:.2f} ({e.independent[i]:.2f}) at N = {i + 1}" for i in places)
@@ -329,7 +329,7 @@ def _real(c: Curves) -> Iterator[Claim]:
 
 
 def dependence(data: DataSet) -> float:
-    """Return the mean absolute correlation of two experts given the outcome.
+    """Return the mean absolute correlation of two experts' log-odds given the outcome.
 
     >>> from opinionpool.paper.datasets import simulated
     >>> round(dependence(simulated(0.5, 2.0)), 1)
@@ -341,7 +341,7 @@ def dependence(data: DataSet) -> float:
 
 
 def _significant(gain: Array, error: Array) -> Array:
-    """Return gains, with 0 for gains that are not significant or may be rounding errors."""
+    """Return the gains, with 0 in place of gains that are not significant or may be rounding errors."""
     return np.where(np.abs(gain) > np.maximum(SIGNIFICANT * error, ROUNDING), gain, 0.0)
 
 

@@ -75,7 +75,7 @@ class Curves:
         return standard_error(self.of(method))
 
     def gain(self, method: str, over: str) -> tuple[Array, Array]:
-        """Return the mean paired difference between two methods and its standard error, (P,) each."""
+        """Return the mean paired difference in score, `method` less `over`, and its standard error, (P,) each."""
         difference = self.of(method) - self.of(over)
         return np.asarray(difference.mean(axis=1)), standard_error(difference)
 
@@ -107,7 +107,7 @@ def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
 
 
 def fit_five(drawn: Draw) -> Point:
-    """Return the scores of the five methods of the paper; NaN in place of the default pool."""
+    """Return the scores of the five methods of the paper on the test data; NaN in place of the default pool."""
     train, y, test, truth = drawn
     gaussian = batch_fits.gaussian_pools(train, y)
     logistic = batch_fits.logistic_pools(train, y, gaussian)
@@ -151,7 +151,7 @@ def run(
     workers: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> list[Curves]:
-    """Return the scores on each data set, with N from 1 to all of its experts.
+    """Return the scores of all six methods on each data set, with N from 1 to all of its experts.
 
     The same seed gives the same scores for any number of processes, `workers`. `progress` is called with the share of
     the work that is done.
@@ -183,7 +183,7 @@ Task: TypeAlias = tuple[DataSet, int, int, int]
 
 @contextmanager
 def _mapped(workers: int) -> Iterator[Callable[[Callable[[Task], Point], Iterable[Task]], Iterable[Point]]]:
-    """Context manager of a function like map, which works in this process or in `workers` processes."""
+    """Context manager that gives a function like map, which works in this process or in `workers` processes."""
     if workers <= 1:
         yield map
         return

@@ -167,7 +167,7 @@ def _curves(
     folder: Path, stem: str, label: str, caption: str, x: Numbers, curves: Sequence[tuple[str, Array]],
     labels: tuple[str, str], legend: str, *, head: str, every: int = 1,
 ) -> Html:  # fmt: skip
-    """Draw a figure of curves into files, and return it as HTML with its numbers."""
+    """Draw a figure of curves into files, and return it as HTML with every `every`-th number as a table."""
     names = [name.replace(" = ", "_").replace("κ", "kappa").replace("ρ", "rho") for name, _ in curves]
     rows = zip(x.tolist(), *(y.tolist() for _, y in curves), strict=True)
 
@@ -237,7 +237,7 @@ def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
 
 
 def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, float, float, float]]:
-    """Return rows on separated halves: data, N, share, and scores of the rule, the limit and the Gaussian pool.
+    """Return rows on halves with separated outcomes: data, N, share, scores of our rule, the limit, the Gaussian pool.
 
     The rule is that of `opinionpool.estimation.logistic.logistic_fit`: posterior mode of the coefficients with a normal
     prior. The limit is that of infinite coefficients, with every answer at a floor.

@@ -37,7 +37,7 @@ class Average(ProbabilityPool):
 class Linear(ProbabilityPool):
     """Linear pool (paper, equation 1): weighted mean of the probabilities of the experts present, weights >= 0.
 
-    Weights are rescaled to sum to 1 over the experts present; equal if all of those have weight 0.
+    Weights are rescaled to sum to 1 over the experts present, and equal if the weights of all experts present are 0.
     """
 
     title = "Linear pool"
@@ -46,7 +46,7 @@ class Linear(ProbabilityPool):
     fixed_by = "weights"
 
     def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
-        """Return the maximum-likelihood weights, or `weights` if given, as shares that sum to 1."""
+        """Return weights of highest likelihood, or `weights` if given, as shares that sum to 1."""
         n, equally = len(sample.experts), "the experts count equally"
         if weights is not None:
             return {"weights": check_shares(sample.given_weights(weights))}
@@ -80,7 +80,7 @@ class Trimmed(Pool):
     uses_prior = False
 
     def check(self, classes: int, trim: float = TRIM) -> Parameters:  # noqa: ARG002
-        """Return the checked fraction `trim`, as the parameters of the pool."""
+        """Return the fraction `trim` to cut off at each end, after checking it, as the parameters of the pool."""
         return {"trim": number(trim, "trim, the fraction cut off at each end,", 0, 0.5)}
 
     def combine(self, contrast: Contrasts, trim: float) -> Array:
@@ -99,7 +99,7 @@ class Median(Trimmed):
     options = MappingProxyType({})
 
     def check(self, classes: int, trim: float = 0.5) -> Parameters:  # noqa: ARG002
-        """Return `trim` = 0.5, at which the trimmed mean is the median, as the parameters of the pool."""
+        """Return the parameters of the pool: `trim` = 0.5, the fraction at which a trimmed mean is the median."""
         return {"trim": 0.5}
 
 
@@ -107,7 +107,8 @@ class RecentMedian(Pool):
     """Median weighted by recency: the n-th oldest of N forecasts has weight e^(√n − √N), as on Metaculus.
 
     A forecast of unknown age is treated as the newest. Forecasts of one time get the mean of their weights. Where half
-    of the weight lies on either side, the median is half-way between two forecasts. If K > 2 medians are rescaled to 1.
+    of the weight lies on either side, the median is half-way between two forecasts. If K > 2, the classes' medians are
+    rescaled to a sum of 1.
     """
 
     title = "Recency-weighted median"
@@ -139,7 +140,7 @@ def _recency_weights(age: Array, present: Mask) -> Array:
 
 
 def _weighted_medians(values: Array, weight: Array) -> Array:
-    """Median over experts of `values` (T, N, K), weighted by `weight` (T, N), rescaled to sum to 1, (T, K)."""
+    """Return weighted medians over experts of `values` (T, N, K), rescaled to a sum of 1 over the K classes, (T, K)."""
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)
     share = np.cumsum(np.take_along_axis(np.broadcast_to(weight[..., None], values.shape), order, axis=1), axis=1)
@@ -150,7 +151,7 @@ def _weighted_medians(values: Array, weight: Array) -> Array:
 
 
 def _rank_shares(count: npt.NDArray[np.intp], trim: float) -> Array:
-    """Return each rank's weight in the trimmed mean of `count` (T,) sorted forecasts, (T, max n); 0 beyond the last."""
+    """Return the weight of each rank in the trimmed mean of `count` (T,) sorted forecasts, (T, most forecasts)."""
     n = count[:, None]
     # Beyond half of the others, only the middle one or two are left, and they count equally.
     cut = np.minimum(trim * n, np.maximum(n - 1, 0) // 2)

@@ -39,7 +39,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class BetaLinear(Pool):
-    """Linear pool of two classes, transformed by the distribution function of a beta distribution."""
+    """Linear pool of two classes whose answers are sharpened or softened by a beta distribution function."""
 
     title = "Beta-transformed linear pool"
     options = MappingProxyType(
@@ -51,13 +51,13 @@ class BetaLinear(Pool):
     learns = True
 
     def check(self, classes: int, weights: npt.ArrayLike | None = None, a: float = 1.0, b: float = 1.0) -> Parameters:
-        """Return checked weights (None: equal), a and b; an `ArgumentError` for more than two classes."""
+        """The parameters a, b and weights (None: equal), checked; an `ArgumentError` for more than two classes."""
         if classes != 2:
             raise ArgumentError(f"the beta-linear pool is for two classes, and there are {classes}")
         return {"weights": None if weights is None else check_shares(weights), "a": a, "b": b}
 
     def combine(self, contrast: Contrasts, weights: Array | None, a: float, b: float) -> Array:
-        """Log-odds of the transformed means, (T, 1), from both tail probabilities, so that rounding loses neither."""
+        """Log-odds of the transformed weighted means, (T, 1), computed so that neither end is lost to rounding."""
         p = weighted_sums(contrast.shares(weights), contrast.probabilities)
         tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
         return logodds.prior_log_ratios(np.maximum(tails, _TINY))
@@ -160,7 +160,7 @@ def beta_fit(
 
 @dataclass(frozen=True, eq=False)
 class _Loss:
-    """Penalised mean loss as a function of log a, log b and, if weights are learned, log weights plus a constant."""
+    """Penalised mean loss of the pool as a function of log a, log b and, if they are learned, log weights."""
 
     q: Array  # (T, N), 0 where missing
     present: Array  # (T, N), 1 where a forecast is present, else 0
@@ -170,14 +170,14 @@ class _Loss:
     given: Array  # (N,), weights where they are not learned
 
     def weights(self, x: Array) -> Array:
-        """Return the weights at `x`, (N,)."""
+        """Return the experts' weights, (N,), at the point `x` of the search."""
         if len(x) == 2:
             return self.given
         raised = np.exp(x[2:] - x[2:].max())
         return np.asarray(raised / raised.sum())
 
     def log_p(self, logs: Array, z: Array) -> Array:
-        """Log-probability of each outcome, (T,), from `logs` = (log a, log b) and pooled probabilities `z`."""
+        """Log-probability of each outcome, (T,), from `logs` = (log a, log b) and the linear pool's answers `z`."""
         from scipy.special import betainc
 
         a, b = np.exp(logs)
@@ -186,7 +186,7 @@ class _Loss:
         return np.asarray(np.log(np.maximum(p, _TINY)))
 
     def linear(self, weights: Array) -> tuple[Array, Array, Mask]:
-        """Linear pool within (0, 1), the sum of weights present, and True if that sum is above 0, (T,) each."""
+        """Linear pool's answers in (0, 1), sums of weights present, and True where the sum is above 0, (T,) each."""
         total = self.present @ weights
         some, total = total > _TINY, np.maximum(total, _TINY)
         mean = self.q.sum(axis=1) / self.present.sum(axis=1)
@@ -194,13 +194,13 @@ class _Loss:
         return z, total, some
 
     def by_logs(self, logs: Array, z: Array) -> Array:
-        """Return derivatives of the loss by log a and log b, (2,), by central differences."""
+        """Return derivatives of the loss by log a and log b, (2,), by central differences, for linear answers `z`."""
         sides = _STEP * np.eye(2)
         risen = [self.share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
         return np.array(risen) / (2 * _STEP) + self.penalty * logs
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return the loss at `x` and its gradient."""
+        """Return the loss at the point `x` of the search, and its gradient."""
         from scipy.special import betaln
 
         logs, weights, share = x[:2], self.weights(x), self.share

@@ -43,7 +43,7 @@ PoolLike: TypeAlias = str | HasSettings
 
 @dataclass(frozen=True)
 class Configured:
-    """Name of a pool and its options, as `opinionpool.scoring.compare.compare_pools` takes them."""
+    """An unfitted pool: its name and its options, as `opinionpool.scoring.compare.compare_pools` takes them."""
 
     rule: str  # a name in `POOLS`
     options: Mapping[str, Any] = field(default_factory=dict)  # arguments of `fit_pool`
@@ -61,14 +61,14 @@ class Configured:
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """Prior and beliefs that all fits in a comparison of pools use."""
+    """Prior and beliefs that all fits share when pools are compared."""
 
     prior: npt.ArrayLike | None = None  # prior for events without their own
     beliefs: Beliefs | None = None  # beliefs about experts, for the Gaussian pool
 
 
 def configured(pool: PoolLike, beliefs: Beliefs | None = None) -> Configured:
-    """Return the pool as a `Configured`, from its name (then with `beliefs`, if it takes them) or its options."""
+    """`pool` as a `Configured`: a name, with `beliefs` as an option if the pool takes them, or an unfitted pool."""
     if isinstance(pool, str):
         chosen_name(pool, "pool", tuple(POOLS))
         return Configured(pool, {} if beliefs is None or "beliefs" not in POOLS[pool].options else {"beliefs": beliefs})
@@ -157,7 +157,7 @@ def fit_from(
 
 
 def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
-    """Notes on the fit: constant experts, given weights (if `fixed`), leakage (if `learns`), contrary forecasts."""
+    """Notes for users: constant experts, given weights (if `fixed`), leakage (if `learns`), contrary forecasts."""
     problem = sample.problem
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")
@@ -170,9 +170,9 @@ def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: b
 def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None) -> Mask:
     """Return True for each event whose answer may depend on its own outcome, (T,).
 
-    `known` (T,) marks events whose outcomes were there at the fit. If the pool learned from a sample of them, the
-    others are marked too, although their outcomes can change answers only through the prior. The prior is estimated
-    from the outcomes if `prior`, the argument of the fit, is None, for events without a prior of their own.
+    `known` (T,) marks events whose outcomes were known at the fit. If the pool learned from a sample of them, the
+    events outside the sample are marked too, as their outcomes can change the prior. The prior is estimated from the
+    outcomes if `prior`, the argument of the fit, is None, for events without a prior of their own.
     """
     answered = np.asarray(forecasts.crowd > 0)
     taught = answered & state.learned

@@ -64,7 +64,7 @@ class FittedPool:
         topics: npt.ArrayLike | None = None,  # noqa: ARG002 - as `FittedPanel` has it
         **timed: npt.ArrayLike,
     ) -> Array:
-        """Return the pooled probabilities; `prior` is that of the fit if None, and `topics` have no influence."""
+        """The pooled probabilities of forecasts `q`; `prior` is that of the fit if None, `topics` have no influence."""
         return POOLS[self.rule].pool(
             by_name(q, self.experts),
             **self.parameters,
@@ -103,11 +103,11 @@ class FittedPool:
         """Return None, as these pools have no intervals."""
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
-        """Return the `Batch` of forecasts by all experts, from arguments as `pool` takes them."""
+        """Return the `Batch` of forecasts by all experts; the arguments are those of `pool`."""
         return read_batch(q, prior, len(self.experts), len(self.classes), base_rate, self.floor, self.pool_floor)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Answer about one event as a sum over experts; an ArgumentError if the pool's answers are not sums."""
+        """Return the answer about one event as a sum over experts; an ArgumentError if the pool has no such sum."""
         rule = POOLS[self.rule]
         if rule.scale is None:
             sums = [name for name, pool in POOLS.items() if pool.scale is not None]
@@ -122,7 +122,7 @@ class FittedPool:
         return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
 
     def for_options(self, options: tuple[object, ...]) -> FittedPool:
-        """Return a copy for events with the given `options`, of a pool fitted to events with options of their own."""
+        """Return a copy with the classes `options`, of a pool fitted to events with options of their own."""
         return replace(self, classes=options)
 
 

@@ -48,15 +48,15 @@ class Geometric(LogOddsPool):
     uses_prior = False
 
     def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
-        """Return the weights rescaled to sum to 1 over the experts present, (T, N)."""
+        """Each expert's share of the weight, (T, N): `weights` rescaled to a sum of 1 over the experts present."""
         return contrast.shares(weights)
 
 
 class Log(LogOddsPool):
-    """LogOps (paper, equation 2): L* = L° + a + Σ w_i (L_i − L°) = w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°.
+    """Logarithmic pool (paper, equation 2): log-odds of prior + intercept + weighted sum of log-odds less the prior's.
 
-    An expert without a forecast contributes 0, as if its forecast were the prior; the other experts' weights do not
-    change.
+    L* = L° + a + Σ w_i (L_i − L°) = w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°. An expert without a forecast
+    contributes 0, as if its forecast were the prior; the other experts' weights do not change.
     """
 
     title = "Logarithmic pool"
@@ -65,7 +65,7 @@ class Log(LogOddsPool):
     fixed_by = "weights"
 
     def check(self, classes: int, weights: npt.ArrayLike | None = None, intercept: npt.ArrayLike = 0.0) -> Parameters:
-        """Return checked weights, or None, and the intercept as log-ratios."""
+        """Return the parameters: `weights`, checked, or None, and the intercept as log-ratios, (K - 1,)."""
         w = None if weights is None else check_weights(weights)
         return {"weights": w, "intercept": intercept_ratios(intercept, classes)}
 
@@ -74,7 +74,7 @@ class Log(LogOddsPool):
         return np.where(contrast.present, 1.0 / contrast.present.shape[1] if weights is None else weights, 0.0)
 
     def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
-        """Return maximum-likelihood weights and intercept: logistic regression on contrasts with offset L°."""
+        """Weights and intercept by logistic regression on log-odds less the prior's, with the prior's as offset."""
         n, free = len(sample.experts), sample.classes - 1
         if weights is not None:
             return {"weights": check_weights(sample.given_weights(weights)), "intercept": 0.0}
@@ -107,9 +107,10 @@ class Log(LogOddsPool):
 
 
 class Independent(LogOddsPool):
-    """IndOps (paper, equation 23): experts are independent given the outcome, so L* = L° + Σ (L_i − L°).
+    """Pool of experts who are independent given the outcome (paper, equation 23): L* = L° + Σ (L_i − L°).
 
-    The sum is over the experts present, so the prior enters once for any number of experts.
+    In log-odds, L_i are forecasts and L° the prior. The sum is over the experts present, so the prior enters once for
+    any number of experts.
     """
 
     title = "Independent pool"
@@ -119,7 +120,7 @@ class Independent(LogOddsPool):
         return contrast.present.astype(np.float64)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """Return no parameters, as nothing is learned; add notes on equal experts and on correlated errors."""
+        """No parameters, as nothing is learned; notes warn of experts with equal forecasts or correlated errors."""
         _note_equal(sample)
         r, error = _shared_errors(sample)
         if r > max(CORRELATED, 3.0 * error):
@@ -158,7 +159,7 @@ def _note_equal(sample: TrainingEvents) -> None:
 
 
 def _shared_errors(sample: TrainingEvents) -> tuple[float, float]:
-    """Return the mean correlation of two experts' contrasts given the outcome and its standard error; 0 if unknown."""
+    """Mean correlation of two experts' errors (contrasts less their mean given the outcome), and its standard error."""
     n, d, y = len(sample.experts), sample.classes - 1, sample.outcomes
     if n < 2 or len(np.unique(y)) < 2 or sample.forecasts.options is not None:
         return 0.0, 0.0
@@ -183,7 +184,7 @@ class Recalibrated(LogOddsPool):
     learns = True
 
     def check(self, classes: int, intercept: npt.ArrayLike = 0.0, slope: float = 1.0) -> Parameters:
-        """Return the checked slope, and the intercept as log-ratios."""
+        """Return the parameters: the slope, checked, and the intercept as log-ratios, (K - 1,)."""
         slope = number(slope, "the slope of a recalibration")
         return {"slope": slope, "intercept": intercept_ratios(intercept, classes)}
 
@@ -192,11 +193,11 @@ class Recalibrated(LogOddsPool):
         return slope * contrast.shares(None)
 
     def means(self, contrast: Contrasts) -> Array:
-        """Return the mean over the experts present of L − L°, (T, K - 1), which the rule recalibrates."""
+        """The mean over the experts present of log-ratios less the prior's, L − L°, (T, K - 1), to recalibrate."""
         return contrast.mean_contrast
 
     def fit(self, sample: TrainingEvents, penalty: float) -> Parameters:
-        """Slope and intercept by logistic regression on the mean contrast, shrunken towards slope 1, intercept 0."""
+        """Slope and intercept by logistic regression on mean log-odds less the prior's, shrunken towards 1 and 0."""
         penalty = number(penalty, "penalty", 0)
         if sample.nothing("the mean log-odds are taken as they are"):
             return {"intercept": 0.0, "slope": 1.0}
@@ -229,7 +230,7 @@ class Extremized(LogOddsPool):
     options = MappingProxyType({"factor": Option(FACTOR, "multiplies the mean log-odds beyond the prior's")})
 
     def check(self, classes: int, factor: float = FACTOR) -> Parameters:  # noqa: ARG002
-        """Return the checked factor, as the parameters of the pool."""
+        """Return the parameters of the pool: the factor, checked to be finite and not negative."""
         return {"factor": number(factor, "factor", 0)}
 
     def weights(self, contrast: Contrasts, factor: float = FACTOR) -> Array:

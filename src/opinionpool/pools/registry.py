@@ -16,7 +16,7 @@ from opinionpool.pools.rule import Option, Pool
 
 
 class Gaussian(Pool):
-    """Registry entry of the Gaussian pool, which `opinionpool.learning.learn` fits to a `FittedPanel`."""
+    """Registry entry of the Gaussian pool, which `opinionpool.learning.learn` fits and a `FittedPanel` applies."""
 
     title = "Gaussian pool"
     options = MappingProxyType(

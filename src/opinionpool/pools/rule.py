@@ -32,14 +32,17 @@ NO_INTERCEPT = np.zeros(1)
 
 
 class Option(NamedTuple):
-    """Option of a pool: its default and description."""
+    """Option of a pool: its default value and its description for users."""
 
     default: Any
     text: str  # description for users
 
 
 class Pool(ABC):
-    """Abstract base class of all pools; a subclass needs a `title` and `combine`."""
+    """Abstract base class of all pools; a subclass needs a `title`, and `combine`, its rule for forecasts present.
+
+    A subclass needs a `title` and `combine`.
+    """
 
     title: ClassVar[str]  # name of the pool in texts
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})  # by the name that `fit_pool` takes
@@ -52,7 +55,7 @@ class Pool(ABC):
     scale: ClassVar[str | None] = None  # {"log-odds", "probability"}: unit in which the answer is a sum; None if no sum
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Return checked parameters of `pool`; in this class, `weights` as shares, if the pool has that option."""
+        """Return the parameters for `combine`, checked; here `weights` as shares, if the pool has that option."""
         known = {"weights"} & self.options.keys()
         if unknown := parameters.keys() - known:
             raise TypeError(f"the {self.title} has no parameter {', '.join(sorted(unknown))}")
@@ -61,10 +64,10 @@ class Pool(ABC):
 
     @abstractmethod
     def combine(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
-        """Log-ratios (T, K - 1) of pooled probabilities of T events with forecasts; `parameters` come from `check`."""
+        """Log-ratios (T, K - 1) of pooled probabilities of T events with forecasts; `parameters` are from `check`."""
 
     def fit(self, sample: TrainingEvents, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Return the parameters of `pool` learned from `sample`; in this class, the options, as nothing is learned."""
+        """Return the parameters learned from `sample`; here the options themselves, as nothing is learned."""
         if options.get("weights") is not None:
             options["weights"] = check_shares(sample.given_weights(options["weights"]))
         return options
@@ -172,7 +175,7 @@ def check_shares(weights: npt.ArrayLike) -> Array:
 
 
 def intercept_ratios(intercept: npt.ArrayLike, classes: int) -> Array:
-    """Return as log-ratios (K - 1,) an `intercept` in log-odds, one number, or (K,) if K > 2; else a ShapeError."""
+    """`intercept`, one number in log-odds, or (K,) if K > 2, as log-ratios (K - 1,); a ShapeError if it is neither."""
     a = as_numbers(intercept, "intercept", ArgumentError)
     if a.shape not in {(), (classes,) if classes > 2 else ()} or not np.isfinite(a).all():
         raise ShapeError(f"the intercept of {classes} classes must be finite and of shape {(classes,)}, not {a}")

@@ -36,13 +36,13 @@ class TrainingEvents:
 
     @classmethod
     def of(cls, problem: Problem, floor: float) -> TrainingEvents:
-        """Return the resolved events with forecasts and positive weight in `problem`."""
+        """Return the events in `problem` that are resolved and have a forecast and a positive weight."""
         used = problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0)
         return cls(problem, np.flatnonzero(used), floor)
 
     @property
     def forecasts(self) -> Forecasts:
-        """Forecasts of the problem on all events, resolved or not."""
+        """All forecasts, on resolved and open events."""
         return self.problem.forecasts
 
     @cached_property
@@ -63,7 +63,7 @@ class TrainingEvents:
 
     @property
     def has_intercept(self) -> bool:
-        """True if an intercept can be learned: classes have the same meaning in all events."""
+        """True if an intercept can be learned, as the classes have the same meaning in all events."""
         return not self.problem.has_options
 
     @property
@@ -77,7 +77,7 @@ class TrainingEvents:
         return self.forecasts.outcomes[self.rows]
 
     def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
-        """Return `part(contrasts, outcomes)`, evaluated by blocks of events and concatenated, (T, *shape)."""
+        """Return the arrays `part(contrasts, outcomes)` of blocks of events, concatenated, (T, *shape)."""
         prior = logodds.public_probabilities(self.priors)
         batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes, floor=self.floor)
         result = np.empty((len(self.rows), *shape))
@@ -103,7 +103,7 @@ class TrainingEvents:
             raise ArgumentError(f"the {pool} pool is for two classes, and these forecasts {have}")
 
     def nothing(self, assumed: str) -> bool:
-        """Return True if there is no event to learn from; add a note on this and `assumed`, or on a single outcome."""
+        """True if there is no event to learn from; add a note on this and what is `assumed`, or on a single outcome."""
         if len(self.rows) == 0:
             what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
@@ -130,15 +130,15 @@ class TrainingEvents:
         return np.asarray(self.present.any(axis=0))
 
     def note_constant(self, what: str) -> None:
-        """Add a note that names experts whose forecasts never vary and the consequence, `what`."""
+        """Add a note that names experts whose forecasts never vary, and says `what` follows."""
         self.notes.extend(constant_notes(self.experts, self.constant, what))
 
     def note_unused(self, what: str) -> None:
-        """Add a note that names experts without a forecast in the sample and the consequence, `what`."""
+        """Add a note that names experts without a forecast in the sample, and says `what` follows."""
         self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
 
     def given_weights(self, weights: Weights) -> Array:
-        """Return `weights` by name or in experts' order as an array (N,); add a note on names that are no experts."""
+        """Return `weights`, by name or in the experts' order, as an array (N,); add a note on unknown names."""
         experts = self.experts
         if not isinstance(weights, Mapping):
             array = as_numbers(weights, "weight", ArgumentError)

@@ -57,7 +57,7 @@ class VoteShare(Pool):
 
 
 class Majority(Pool):
-    """Majority vote: the class with most votes gets `right`, the other classes the rest, in the ratio of the prior.
+    """Majority vote: the class with most votes gets probability `right`, the others the rest, in the prior's ratio.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ class Majority(Pool):
     of_levels = True
 
     def check(self, classes: int, right: float = RIGHT) -> Parameters:  # noqa: ARG002
-        """Return the checked share `right` of correct majorities, as the parameters of the pool."""
+        """Return the parameters of the pool: the probability `right` that a majority is right, checked."""
         return {"right": number(right, "how often a majority is right", 0, 1)}
 
     def combine(self, contrast: Contrasts, right: float) -> Array:
-        """Return log-ratios of the pooled probabilities, (T, K - 1)."""
+        """Return log-ratios of the pooled probabilities, (T, K - 1): `right` for the class with most votes."""
         first = votes(_counts(contrast))
         others = np.where(first > 0, 0.0, logodds.softmax(contrast.reference))
         rest = others.sum(axis=1, keepdims=True)
@@ -136,13 +136,13 @@ class DawidSkene(Pool):
         return {"specificity": found[0], "sensitivity": found[1], "rate": number(rate, "rate", 0, 1)}
 
     def combine(self, contrast: Contrasts, specificity: Array, sensitivity: Array, rate: float) -> Array:
-        """Return log-odds of the event given the verdicts, (T, 1); `rate` is the base rate."""
+        """Log-odds that the event happens given the verdicts, (T, 1); `rate` is the share of events that happen."""
         voted = votes(contrast.probabilities)[..., 1]
         each = _log_likelihood_ratio(voted, sensitivity, specificity)
         return np.asarray(logodds.logit(rate) + np.where(contrast.present, each, 0.0).sum(axis=1, keepdims=True))
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """Return sensitivities, specificities and rate by EM over all events, resolved or not."""
+        """Sensitivities, specificities and the rate of events that happen, by EM over resolved and open events."""
         sample.check_binary("dawid-skene")
         f, n = sample.forecasts, len(sample.experts)
         weight = sample.problem.weight

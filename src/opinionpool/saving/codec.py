@@ -33,9 +33,10 @@ def shaped(array: Array, shape: tuple[int, ...], what: str, *, least: float | No
 
 
 def sized(value: object, shapes: str, **sizes: int) -> dict[str, int]:
-    """Check fields against `shapes`, and return sizes of axes by letter: in "mean m s, weight m +" a mean is (M, S).
+    """Check the axes of `value`'s fields against `shapes`, and return their sizes by letter.
 
-    Arrays must be finite, and with a + at least 0. Fields that are None are not checked.
+    In "mean m s, weight m +" a mean has the shape (M, S). Arrays must be finite, and with a + at least 0. Fields that
+    are None are not checked.
     """
     for each in shapes.split(", "):
         name, *axes = each.split()
@@ -57,7 +58,7 @@ Label = str | bool | int | float
 
 @dataclass(frozen=True)
 class Kind:
-    """Description of a type that can be saved: its name, its fields and how they are taken and put together."""
+    """Description of a type that can be saved: its name, its fields, and how they are taken and put together."""
 
     name: str  # name of the type in files
     python: type
@@ -190,7 +191,7 @@ class Kinds:
 
 
 def _spelled_out(wanted: Any) -> Any:  # noqa: ANN401 - a type
-    """Return the type `wanted` with aliases resolved (NumPy's array types are aliases since 2.5)."""
+    """Return the type `wanted` with type aliases resolved (NumPy's array types are aliases since 2.5)."""
     named = get_origin(wanted) or wanted
     meant = getattr(named, "__value__", None)
     if meant is None:
@@ -209,7 +210,7 @@ def _wrong(place: str, wanted: str, given: object) -> SavedPoolError:
 
 
 def _plain(given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401
-    """Return the JSON value `given` after checking that it is a text, boolean or number as `wanted`."""
+    """JSON value `given`, checked to be a text, boolean or number, as `wanted`; `place` in the file is for errors."""
     if wanted is float or (wanted is Any and given in _ODD):
         return _number(given, place)
     names = {str: "text", int: "a whole number", bool: "true or false", Any: "a value"}

@@ -64,7 +64,7 @@ def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
 
 
 def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
-    """Pool in a file; `kinds_of` maps the name of its type to the `Kinds` to read it with. Errors as `op.load`."""
+    """The pool in a file; `kinds_of` maps the name of its type to the types to read it with. Errors as `op.load`."""
     name = file_path(path)
     try:
         with open(name, "rb") as file:
@@ -88,7 +88,7 @@ def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401
 
 
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
-    """Return the saved object from JSON content; a SavedPoolError if its parts do not match or it cannot pool."""
+    """Return the saved object from parsed JSON; a SavedPoolError if its parts do not match or it cannot pool."""
     try:
         return kinds.decode(content, Any, "content")
     except SavedPoolError:

@@ -72,14 +72,14 @@ def _check_parts(parts: Parts) -> None:
 
 
 class Copies(NamedTuple):
-    """Dependence with duplicate experts, in files of release 0.1."""
+    """Correlation of experts with duplicates, in files of release 0.1."""
 
     distinct: Dependence  # of the distinct experts
     source: Index  # (N,); position of each expert among the distinct ones
 
 
 class OtherSums(NamedTuple):
-    """Alternative model of the sum of weights, in files of release 0.1: probability, shifts and covariance."""
+    """Alternative model of the sum of weights, in files of release 0.1: probability, weight shifts and covariance."""
 
     probability: float
     moves: Array
@@ -128,7 +128,7 @@ def _from_features(weights: ClassWeights) -> Array:
 
 
 def _old(name: str, kind: type[Posterior], more: dict[str, Any]) -> Kind:
-    """Return the kind of a posterior of release 0.1, which is read and never written."""
+    """Return the saved kind `name` of a posterior of release 0.1, which is read and never written."""
     of_sums = {"sums": tuple[tuple[OtherSums, ...], ...] | None, "limits": tuple[OtherLimits, ...] | None}
     return Kind(name, kind, {"covariance": Array, **of_sums, **more}, vars, _old_posterior, ("sums", "limits"))
 
@@ -301,7 +301,7 @@ def _check_panel_state(learned: FittedPanel) -> None:
 
 
 def _of_any_release(kind: Kind) -> Kind:
-    """Return a kind of fitted panels that adds a note to those with a posterior of release 0.1."""
+    """Return a copy of `kind` that adds a note to fitted panels whose posterior is from release 0.1."""
 
     def make(**given: Any) -> Any:  # noqa: ANN401 - fields
         found = kind.make(**given)

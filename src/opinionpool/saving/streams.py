@@ -28,7 +28,7 @@ Texts = tuple[str | None, ...] | None
 
 
 def _take_events(block: EventBlock) -> Mapping[str, Any]:
-    """Return the columns of a block as saved, with times and names as texts."""
+    """Return the columns of a block of events for saving, with times and names as texts."""
     found: dict[str, Any] = {}
     for name in _EVENTS:
         column = getattr(block, "probabilities" if name == "said" else name)
@@ -87,7 +87,7 @@ def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bo
 
 
 class _Pattern(NamedTuple):
-    """Saved `PatternMoments` (moments of events with forecasts by the same experts), with these experts' positions."""
+    """Saved moments of events with forecasts by the same experts, and these experts' positions."""
 
     experts: Whole
     weight: Array
@@ -96,7 +96,7 @@ class _Pattern(NamedTuple):
 
 
 def _take_moments(found: Statistics) -> Mapping[str, Any]:
-    """Return the number of events by outcome, and the moments by set of experts, as saved."""
+    """Return the number of events by outcome, and the moments by set of experts, for saving."""
     parts = ((np.array(key, np.int64), part) for key, part in found.patterns.items())
     return {"events": found.totals, "patterns": [_Pattern(key, p.weight, p.mean, p.scatter) for key, p in parts]}
 
@@ -119,13 +119,13 @@ def _statistics(saved: Mapping[str, Any] | None, experts: tuple[str, ...], k: in
 
 
 def _take_ledger(ledger: Ledger) -> Mapping[str, Any]:
-    """Return the columns of a ledger as saved."""
+    """Return the columns of a ledger of resolved events for saving."""
     entries = ledger.array()
     return {saved: np.ascontiguousarray(entries[name]) for saved, name in zip(_LEARNED, ENTRY.names or (), strict=True)}
 
 
 def _make_ledger(**columns: Any) -> Ledger:  # noqa: ANN401 - as `_LEARNED` says
-    """Return a ledger from its saved columns; a SavedPoolError if they do not fit together."""
+    """Return a ledger of resolved events from its saved columns; a SavedPoolError if they do not fit together."""
     t = len(columns["keys"])
     right = len(np.unique(columns["keys"])) == t and all(len(column) == t for column in columns.values())
     demand(right, "resolved events should have different keys, and a content and an outcome each")
@@ -212,7 +212,7 @@ def _make(
 
 
 def _sample(empty: EventSample, experts: int, parts: Mapping[str, Any]) -> EventSample:
-    """Return a sample from its saved parts; priorities, which files of release 0.1 lack, are recomputed from ids."""
+    """Return a sample of events from its saved parts; priorities, missing in files of release 0.1, come from ids."""
     block, beyond, priority = parts["sample"], parts["beyond"], parts["priorities"]
     right = beyond.shape == empty.beyond.shape and not np.isnan(beyond).any()
     demand(right, f"the bounds of the sample should be {len(empty.beyond)} numbers")

@@ -76,7 +76,7 @@ class PoolScore:
 
 @dataclass(frozen=True)
 class BaseRate:
-    """Mean scores of the base rate, as in `PoolScore`: the prior that pools start from, without any forecast."""
+    """Mean scores, as in `PoolScore`, of answers that are the base rate: the prior from which pools start."""
 
     score: float
     standard_error: float
@@ -282,7 +282,7 @@ def compare(
     progress: Progress = None,
     rivals: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Return the comparison of pools, as `compare_pools` does, with its arguments grouped into objects."""
+    """Comparison that `compare_pools` describes; its arguments `by` ... `beliefs` are fields of `splits` and `fit`."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
@@ -306,7 +306,7 @@ def compare(
     occasions = Occasions.of(sample)
 
     def of_all(columns: Iterable[Array]) -> dict[str, Array]:
-        """Return the arrays in `columns` by name of the pool, over all events, NaN for events not in the trial."""
+        """Return `columns`, one array for each pool, by pool name, over all events; NaN for events not compared."""
         pairs = zip(trial.pools, columns, strict=True)
         return {name: _placed(column, plan.rows, forecasts) for name, column in pairs}
 
@@ -340,7 +340,7 @@ def compare(
 
 
 def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
-    """Return the difference of `pool` from the average with an interval for it only; None without a third pool."""
+    """Return the score of `pool` less that of the average, with an interval of its own; None without a third pool."""
     if len(trial.pools) < 3 or pool == AVERAGE:
         return None
     own, average = (trial.outside.log_score[:, [trial.pools.index(name)]] for name in (pool, AVERAGE))
@@ -355,7 +355,7 @@ def _tried(
     prior: npt.ArrayLike | None,
     progress: Progress,
 ) -> Trial:
-    """Return the trial of all pools, in-sample and out of sample; a `LearningError` if the average cannot be fitted."""
+    """The scores of all pools, in-sample and out of sample; a `LearningError` if the average cannot be fitted."""
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
@@ -391,7 +391,7 @@ def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
 def _contenders(
     pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool, levels: bool
 ) -> dict[str, Configured]:
-    """Return the pools to compare by label, the simple average first."""
+    """Return the unfitted pools to compare by label, the average first; all that are registered if `pools` is None."""
     if isinstance(pools, Mapping):
         each: list[tuple[str | None, PoolLike]] = list(pools.items())
     elif pools is None:
@@ -411,7 +411,7 @@ def _contenders(
 
 
 def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mapping[str, Configured]) -> list[Rival]:
-    """Return the rivals in `given`; an `ArgumentError` if a rival has the name of a pool."""
+    """The rivals in `given`, classifiers or arrays, checked; an `ArgumentError` if one has the name of a pool."""
     expect_type(given or {}, Mapping, "rivals")
     twice = [name for name in given or {} if name in pools]
     if twice:
@@ -442,7 +442,7 @@ def _label(pool: PoolLike) -> str:
 
 
 def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[Note]:
-    """Remove pools that learn one weight for each expert from `pools` if experts are a crowd; return a note on them."""
+    """Remove pools that learn a weight for each expert from `pools` if experts are a crowd; return a note on these."""
     if not is_crowd(sample, np.ones(len(sample.events))):
         return []
     each = len(sample.probabilities) / np.count_nonzero(sample.counts)
@@ -497,7 +497,7 @@ def _pool_scores(
 
 
 def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
-    """Return the scores of each expert with scored forecasts, compared with a pool whose scores are `own`, (S,)."""
+    """Compare each expert who has scored forecasts with a pool whose scores are `own` (S,), on S scored occasions."""
     sample, n = occasions.forecasts, len(occasions.forecasts.experts)
     scores, lost, scored = own_scores(sample), np.zeros(n, dtype=np.intp), ~np.isnan(own)
     for i in range(n):

@@ -29,7 +29,7 @@ from opinionpool.scoring.splits import Split
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """Rival of the pools: a classifier, to be fitted to the experts' log-odds, or given probabilities of T events."""
+    """Competitor of the pools: a classifier, to be fitted to experts' log-odds, or given probabilities of T events."""
 
     name: str
     classifier: Any = None
@@ -82,7 +82,7 @@ class Rival:
 
 
 def _log_odds(forecasts: Forecasts) -> Array:
-    """Return features of a classifier: experts' log-odds after floors, (T, N) or (T, N K); NaN where missing."""
+    """The inputs of a classifier: experts' log-odds after floors, (T, N), or (T, N K) if K > 2; NaN where missing."""
     p = np.clip(all_classes(forecasts.X, 2)[..., 1:] if forecasts.X.ndim == 2 else forecasts.X, FLOOR, 1.0 - FLOOR)
     return logit(p).reshape(len(p), -1)
 
@@ -96,7 +96,7 @@ Rounds = Callable[[int], Sequence[Split]]
 
 @dataclass(frozen=True, eq=False)
 class Occasions:
-    """S occasions on which answers about T events are scored: events, the outcomes of ties, or intervals of time."""
+    """S occasions on which answers about T events are scored: events, both outcomes of a tie, or intervals of time."""
 
     forecasts: Forecasts  # the latest forecasts on each occasion; its "events" are the S occasions
     event: Index  # (S,); position of each occasion's event, increasing
@@ -106,7 +106,7 @@ class Occasions:
 
     @classmethod
     def of(cls, sample: Forecasts) -> Occasions:
-        """One occasion for each event, or outcome of a tie; with a history, one for each interval between changes."""
+        """One occasion for each event, two for a tie; with a history, one for each time between two changes."""
         t, history = len(sample.events), sample.history
         if history is None:
             return cls(*sample.halved(), t, over_life=False)
@@ -121,13 +121,13 @@ class Occasions:
         return np.flatnonzero(chosen[self.event])
 
     def mean(self, values: Array) -> Array:
-        """Return the mean by event, (T, ...), of `values` by occasion, (S, ...); NaN for events without occasions."""
+        """Weighted means by event, (T, ...), of `values` by occasion, (S, ...); NaN for events without occasions."""
         if self.single:
             return values
         return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
 
     def sums(self, values: Array) -> Array:
-        """Return the sum by event, (T, ...), of `values` (S, ...) times share; NaN for events without occasions."""
+        """Return sums by event, (T, ...), of `values` by occasion, (S, ...), times `share`; NaN without occasions."""
         total = np.zeros((self.events, *values.shape[1:]))
         np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
         total[self.without] = np.nan
@@ -156,7 +156,7 @@ class Scores:
 
     @classmethod
     def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
-        """Return the scores of each pool's answers, which are (T,) or (T, K), NaN if missing."""
+        """Return the scores of each pool's `answers`, (T,) or (T, K) each, about the events in `sample`."""
         outcomes = sample.outcomes
         score = np.stack([event_scores(p, sample) for p in answers], axis=1)
         if sample.options is None:
@@ -169,7 +169,7 @@ class Scores:
         return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
 
     def by_event(self, occasions: Occasions) -> Scores:
-        """Return the scores by event, means over occasions; with a history, without areas under the curve."""
+        """Return scores by event, as means over its occasions; AUC is NaN if occasions are intervals of time."""
         mean = occasions.mean
         area = np.full_like(self.auc, np.nan) if occasions.over_life else self.auc
         return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), area)
@@ -183,7 +183,7 @@ def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:
 
 @dataclass(eq=False)
 class _Mean:
-    """Running mean of scores over rounds, and each round's mean log score over events."""
+    """Running sums of pools' scores over rounds of cross-validation, and each round's mean log score over events."""
 
     total: list[Array] = field(default_factory=list)  # sums over rounds: log score, log loss, Brier, area
     by_round: list[Array] = field(default_factory=list)  # (P,) for each round
@@ -198,7 +198,7 @@ class _Mean:
         return Scores(*(part / len(self.by_round) for part in self.total))
 
     def settled(self) -> bool:
-        """Return True if differences between pools vary little between rounds, relative to their standard errors."""
+        """True if score differences between pools vary less between rounds than their standard errors over events."""
         if len(self.by_round) < FEWEST_ROUNDS:
             return False
         each = self.total[0] / len(self.by_round)
@@ -232,7 +232,7 @@ def run_trial(
     prior: npt.ArrayLike | None,
     progress: Callable[[float], None] | None = None,
 ) -> Trial:
-    """Score pools in-sample and out of sample, for `repeats` rounds, or if None until differences hardly change.
+    """Score pools in-sample and out of sample, for `repeats` rounds, or if None until score differences hardly change.
 
     The differences are those of other pools from the first one. Events' own priors in `sample` have no blanks. A pool
     that cannot be fitted is left out; a LearningError if no pool can be fitted.
@@ -305,7 +305,7 @@ class _Run:
         return answers
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
-        """Answers of each pool, and last the base rates, on the occasions scored in this round, NaN elsewhere."""
+        """Answers of each pool, and last the base rates, on the occasions that `splits` test; NaN on all others."""
         scored = self.occasions.forecasts
         shape = len(scored.events), *scored.probabilities.shape[1:]
         answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
@@ -338,7 +338,7 @@ class _Run:
                 self.counts[name, note.code] = count + 1, text
 
     def all_notes(self) -> tuple[Note, ...]:
-        """Return the notes of the fits, with the number of fits that made each."""
+        """Return the notes that fits made, each once, with the number of fits that made it."""
         forecast = [
             Note(code, f"{name}, in {count} of {self.fits} fits: {text}", count)
             for (name, code), (count, text) in self.counts.items()

@@ -38,7 +38,7 @@ DRAWS, MOST_DRAWN = 20_000, 200
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Sums and counts of M quantities in G clusters of events."""
+    """Sums and counts of M quantities by cluster, G clusters of events; means and standard errors follow."""
 
     # total, count: (G, M); sum of values, and number of events with a value
     total: Array
@@ -59,24 +59,24 @@ class ClusterSums:
 
     @cached_property
     def mean(self) -> Array:
-        """Mean over events of each quantity, (M,); NaN if no event has a value."""
+        """Mean of each quantity over events, (M,); NaN if no event has a value."""
         count = self.count.sum(axis=0)
         return np.asarray(np.where(count > 0, self.total.sum(axis=0) / np.maximum(count, 1.0), np.nan))
 
     @cached_property
     def clusters(self) -> Array:
-        """Number of clusters with a value, (M,)."""
+        """Number of clusters with a value of each quantity, (M,)."""
         return np.asarray((self.count > 0).sum(axis=0))
 
     @cached_property
     def influence(self) -> Array:
-        """Influence of each cluster on the means, (G, M), with a sum of 0 over clusters."""
+        """Influence of each cluster on the mean of each quantity, (G, M); sums over clusters are 0."""
         residual = self.total - np.where(np.isnan(self.mean), 0.0, self.mean) * self.count
         return np.asarray(residual / np.maximum(self.count.sum(axis=0), 1.0))
 
     @property
     def error(self) -> Array:
-        """Standard error of the mean for independent clusters, (M,); NaN with fewer than two."""
+        """Standard error of each mean, (M,), if clusters are independent; NaN with fewer than two clusters."""
         size = self.clusters
         variance = (self.influence**2).sum(axis=0) * size / np.maximum(size - 1, 1)
         return np.asarray(np.where(size > 1, np.sqrt(variance), np.nan))
@@ -112,7 +112,7 @@ class Difference:
 def difference_intervals(
     values: Array, clusters: Index, *, level: float = 0.95, each: bool = False, seed: int = 0
 ) -> list[Difference]:
-    """Mean differences of `values` (T, M), NaN where missing, with intervals: simultaneous unless `each` is True."""
+    """Mean differences of scores `values` (T, M), NaN where missing, with intervals: simultaneous unless `each`."""
     mean, low, high = _intervals(ClusterSums.of(values, clusters), level, each, seed)
     if len(np.unique(clusters)) < len(clusters):
         # By chance clusters may look more alike than independent events, but they never tell more.
@@ -122,7 +122,7 @@ def difference_intervals(
 
 
 def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[Array, Array, Array]:
-    """Means, lower and upper limits, (M,) each; limits are NaN for too few clusters, the mean if no values differ."""
+    """Means, lower and upper limits, (M,) each; limits are NaN for too few clusters, the mean if all values agree."""
     mean, error = sums.mean, sums.error
     enough = sums.clusters >= FEWEST_CLUSTERS
     mean = np.where((error <= ROUNDING) & (np.abs(mean) <= ROUNDING), 0.0, mean)
@@ -139,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Return the lower confidence limit of the mean of G values; the upper limit follows from negated values."""
+    """Lower confidence limit of the mean of `values` (G,), `against` of which contradict it; negate for the upper."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))
@@ -152,7 +152,7 @@ def _low(values: Array, against: int, tail: float) -> float:
 
 
 def _tail(influence: Array, level: float, seed: int) -> float:
-    """Return the one-sided tail probability for each interval such that all cover simultaneously with `level`."""
+    """The tail probability on each side of each interval such that all intervals cover simultaneously with `level`."""
     from scipy.special import ndtr
 
     number = influence.shape[1]

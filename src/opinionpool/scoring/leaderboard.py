@@ -71,7 +71,7 @@ def own_scores(forecasts: Forecasts) -> Array:
 
 
 def _base_rate(some: Forecasts) -> Array:
-    """Return the share of each class among the resolved events, repeated for each event."""
+    """Return the share of each class among the resolved events, repeated for each event, (T,) or (T, K)."""
     shares = laplace_prior(np.bincount(some.outcomes, minlength=len(some.classes)).astype(np.float64))
     rows = np.tile(shares, (len(some.events), 1))
     return rows[:, 1] if len(some.classes) == 2 else rows
@@ -135,7 +135,7 @@ def _fleiss(count: Array) -> float:
 
 
 def _cohen(judge: Index, level: Index, size: int) -> float:
-    """Return Cohen's kappa (1960) of two judges; `judge` and `level` are of one rating each, ordered by event."""
+    """Cohen's kappa (1960) of two judges; `judge` and `level` (below `size`) are of one rating each, by event."""
     one, two = level[judge == 0], level[judge == 1]
     random = float(np.bincount(one, minlength=size) @ np.bincount(two, minlength=size)) / len(one) ** 2
     return (float((one == two).mean()) - random) / (1.0 - random) if random < 1 else float("nan")

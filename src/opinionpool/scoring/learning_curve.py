@@ -110,7 +110,7 @@ def learning_curve(
 
 
 def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[int]) -> list[Split]:
-    """Return splits into training events, in the order in which they enter larger fits, and test events."""
+    """Return splits whose training events are in the order in which they enter larger and larger fits."""
     if by == "time" and sample.times is not None:
         last = splits[-1]
         latest = np.argsort(sample.times[last.train], kind="stable")[::-1]
@@ -122,7 +122,7 @@ def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[in
 def _scored(
     sample: Forecasts, task: Split, size: int, name: str, prior: npt.ArrayLike | None, options: dict[str, Any]
 ) -> Array:
-    """Return scores on the test events of `task`, after a fit to the first `size` of its training events."""
+    """Return log scores on the test events of `task`, after a fit to the first `size` of its training events."""
     train = sample.select_events(np.sort(task.train[: max(size, 1)]))
     if size == 0:
         train = replace(train, outcomes=np.full_like(train.outcomes, UNRESOLVED))

@@ -65,7 +65,7 @@ class Groups:
 
 
 def tied(p: Array, y: Array, weight: Array) -> Groups:
-    """Return one group for each distinct forecast, from forecasts, outcomes and positive weights, (T,) each, T >= 1."""
+    """Return one group for each distinct forecast, from forecasts `p`, outcomes `y` and positive weights, (T,) each."""
     order = np.argsort(p)
     p = p[order]
     each = Groups(low=p, high=p, count=weight[order], forecasts=p * weight[order], outcomes=(y * weight)[order])
@@ -308,7 +308,7 @@ def decompose(
 
 
 def _calibrated_loss(happened: Array, count: Array, score: str) -> float:
-    """Return the mean score if the forecast for every group of events is the group's frequency."""
+    """The mean score if each group's forecast were its frequency; `happened` and `count` are weights by group."""
     failed = count - happened
     if score == "brier":
         return float((happened * failed / count).sum() / count.sum())
@@ -372,7 +372,7 @@ def areas(forecasts: Forecasts) -> Array:
 
 
 def _area(ties: Groups) -> tuple[float, Array, Array]:
-    """Area under the curve; and for each group the shares of pairs in which it ranks right, for both outcomes."""
+    """Area under the curve; each group's share of right pairs with events that failed, and with those that happened."""
     happened, failed = ties.outcomes, ties.count - ties.outcomes
     beaten = (failed.cumsum() - failed / 2) / failed.sum()
     beaten_by = (happened.sum() - happened.cumsum() + happened / 2) / happened.sum()
@@ -402,7 +402,7 @@ class ReliabilityCurve:
 def reliability_curve(
     p: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.9, draws: int = DRAWS, seed: int = SEED
 ) -> ReliabilityCurve:
-    """Return the reliability curve of (T,) forecasts, or of all classes of (T, K) forecasts, with a simulated band."""
+    """Reliability curve of forecasts (T,), or of all classes of forecasts (T, K), with a simulated band."""
     level = number(level, "level", 0, 1, between=True)
     probability, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
     known = (outcomes >= 0) & ~np.isnan(probability.reshape(len(probability), -1)).all(axis=1)
@@ -421,7 +421,7 @@ def reliability_curve(
     grid = low[np.unique(np.linspace(0, len(low) - 1, min(len(low), POINTS)).round().astype(np.intp))]
 
     def curve(happened: Array) -> Array:
-        """Return frequencies at the grid of probabilities, interpolated linearly between the level sets."""
+        """Return frequencies of the outcomes `happened` at the grid of probabilities, by isotonic regression."""
         fit = isotonic(replace(ties, outcomes=np.add.reduceat(happened.ravel()[contrast][order], starts)))
         return np.interp(grid, np.stack([fit.low, fit.high], axis=1).ravel(), np.repeat(fit.frequency, 2))
 
@@ -446,7 +446,7 @@ def _happened(p: Array, y: npt.NDArray[np.intp]) -> Array:
 
 
 def _drawn(p: Array, rng: np.random.Generator) -> Array:
-    """Return outcomes drawn with the forecast probabilities `p`."""
+    """Return outcomes, 1 or 0 in the shape of `p`, drawn with the forecast probabilities `p`."""
     uniform = rng.random(len(p))
     if p.ndim == 1:
         return np.asarray(uniform < p, dtype=np.float64)

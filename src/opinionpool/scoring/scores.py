@@ -301,7 +301,7 @@ def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
 
 
 def check_binary(forecasts: Array, remedy: str) -> None:
-    """Raise a `ShapeError`, whose text ends in `remedy`, unless forecasts have two classes."""
+    """Raise a `ShapeError`, whose text ends in `remedy`, unless `forecasts` (T, K) have two classes."""
     if forecasts.ndim != 1:
         raise ShapeError(f"this is for binary events, and there are {forecasts.shape[1]} classes; {remedy}")
 
@@ -392,7 +392,7 @@ def _class_numbers(y: npt.ArrayLike, classes: int) -> Outcomes:
 
 
 def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
-    """Return the forecast probability of each outcome, (T,), without floors; NaN if missing."""
+    """Return the forecast probability of the class that happened, (T,), without floors; NaN if missing."""
     if forecasts.ndim == 2:
         return of_outcome(forecasts, outcomes)
     given = np.abs(forecasts - (outcomes == 0))
@@ -403,7 +403,7 @@ def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
 
 
 def _floored(forecasts: Array, outcomes: Outcomes, floors: Array) -> Array:
-    """Return the forecast probability of each outcome, (T,), after `floors`, (K,) or (T, K); NaN if missing."""
+    """The forecast probability of the class that happened, (T,), at least its floor, (K,) or (T, K); NaN if missing."""
     if forecasts.ndim == 2:
         return of_outcome(raise_to_floors(forecasts, floors), outcomes)
     low, high = floors[..., 0], 1.0 - floors[..., 1]

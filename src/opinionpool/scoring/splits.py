@@ -33,7 +33,7 @@ MOST_REPEATS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Positions of training and test events."""
+    """Positions of training events and of test events, among T events."""
 
     # train, test: index, increasing
     train: Index
@@ -41,13 +41,13 @@ class Split:
 
 
 def shuffled(keys: Keys, rng: np.random.Generator) -> Index:
-    """Return a random order of events, which depends on `keys`, hashes of the events, and not on their positions."""
+    """A random order, as positions, that depends on the events' hashes `keys` and not on the order they come in."""
     with np.errstate(over="ignore"):
         return np.argsort(mixed(keys + rng.integers(2**63, dtype=np.uint64)), kind="stable")
 
 
 def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: Keys) -> list[Split]:
-    """Random folds of similar sizes and outcome frequencies; `keys` (T,), hashes of events, replace their order."""
+    """Random folds of similar sizes and outcome frequencies, by the events' hashes `keys` and not their order."""
     order = shuffled(keys, rng)
     by_outcome = order[np.argsort(outcomes[order], kind="stable")]
     fold = np.empty(len(outcomes), dtype=np.intp)
@@ -133,7 +133,7 @@ class Splits:
     def of(
         cls, by: str | None = None, folds: int = 5, repeats: int | None = None, gap: object = 0, seed: int = 0
     ) -> Splits:
-        """Return the checked settings of the splits."""
+        """Return the settings of the splits, after checking the arguments, which are those of `compare_pools`."""
         if repeats is not None:
             repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
         folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
@@ -243,7 +243,7 @@ class Plan:
 
 
 def _nothing_known(known: Times, answered: Times, gap: np.timedelta64) -> str:
-    """Return the error message for splits forward in time without events to learn from."""
+    """Return the error message for splits forward in time in which no fit has events to learn from."""
     if gap and known.min() < answered.max():
         return "the gap leaves no event to learn from before those to be scored; a shorter one would"
     return (
@@ -290,7 +290,7 @@ def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
 
 
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
-    """Return the cluster of each event for intervals, (T,); their name, "group", "date" or "event"; and notes.
+    """Return each event's cluster for intervals, (T,), what clusters are ("group", "date" or "event"), and notes.
 
     If no other clusters are known, events with forecasts of one day are a cluster where there are enough days.
     """

@@ -36,7 +36,7 @@ class Block(NamedTuple):
     ties: Mask | None = None  # (T,), True if the outcome is half of each class; None if outcomes have no ties
 
     def halved(self) -> tuple[EventBlock, Array]:
-        """Return events and forecasts with each tied event as two events of weight 1/2, one for each outcome."""
+        """Return events and forecasts, with each tied event as two events of weight 1/2, one for each outcome."""
         if self.ties is None or not self.ties.any():
             return self.facts, self.probabilities
         event, outcomes, share = halves(self.facts.outcomes, self.ties)
@@ -155,7 +155,7 @@ def _refuse_repeated(cells: Index, event: Index, expert: Index, ids: list[str], 
 def _block(
     rows: Batch, layout: Layout, ids: list[str], names: tuple[str, ...], q: Array, event: Index, starts: Index
 ) -> Block:
-    """Block with outcomes, times, groups, topics and priors of the events; `event` is the event of each row."""
+    """The block of events in `rows`; row `starts` is each event's first, `event` (rows,) the event of each row."""
     t = len(starts)
     outcomes, ties, columns = np.full(t, UNRESOLVED), None, dict[str, Any]()
     if "outcome" in layout.roles:
@@ -211,7 +211,7 @@ def _one_per_event(
 
 
 def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) -> Any:  # noqa: ANN401
-    """Return the column with one row for each event; a CellError if rows of an event differ in it."""
+    """Return `column` with one row for each event; a CellError, naming the column, if an event's rows differ in it."""
     if len(starts) == len(event):
         return column
     try:
@@ -226,7 +226,7 @@ def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) 
 
 
 def checked(q: Array, events: list[str], experts: tuple[str, ...] | list[str], classes: int) -> Array:
-    """Return `q` checked to be in [0, 1] or NaN, with sum 1 over classes: (T, N), of the second of two, or (T, N, K).
+    """Return `q`, checked to be NaN or in [0, 1], with sum 1 over classes: (T, N) for the second of two, or (T, N, K).
 
     Otherwise a ProbabilityError names the first event and expert with such a forecast.
     """

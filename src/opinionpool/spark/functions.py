@@ -193,7 +193,7 @@ def pool(  # noqa: PLR0913 - each names a column
 
 
 def _check_about(state: FittedPanel | FittedPool, topic: str | None) -> None:
-    """Raise an ArgumentError if the pool needs topics or times that are missing, or if topics are given needlessly."""
+    """Raise an ArgumentError if a pool needs topics or times that are missing, or gets topics that it did not learn."""
     panel = state if isinstance(state, FittedPanel) else None
     if panel is not None and panel.recency is not None:
         raise ArgumentError(
@@ -232,7 +232,7 @@ def _answers(
     base_rate: npt.ArrayLike | None,
     level: float,
 ) -> Iterator[Batch]:
-    """Yield batches with the pooled probabilities of a partition."""
+    """Yield batches with the pooled probabilities and intervals of the events in the batches of a partition."""
     import pyarrow as pa
 
     from opinionpool.spark.blocks import read_blocks
@@ -356,7 +356,7 @@ def scores(
 
 
 def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.ArrayLike | None) -> Iterator[Batch]:
-    """Yield sums of experts' scores, with a row for each block of events, group and expert."""
+    """Yield sums of experts' scores and of numbers of events, in a row for each block of events, group and expert."""
     import pyarrow as pa
 
     from opinionpool.spark.blocks import read_blocks
@@ -384,7 +384,7 @@ def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.
 
 
 def _numbered(labels: npt.NDArray[np.object_]) -> tuple[list[Any], Index]:
-    """Return the distinct labels, and the position of each of `labels` among them."""
+    """Return the distinct labels as a list, and for each element of `labels` its position in that list."""
     place: dict[Any, int] = {}
     places_of = np.array([place.setdefault(label, len(place)) for label in labels.tolist()], dtype=np.intp)
     return [*place], places_of

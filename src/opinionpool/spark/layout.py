@@ -24,7 +24,7 @@ _LABELS = (*_NUMBERS, "string", "varchar", "char", "boolean")
 
 @dataclass(frozen=True)
 class Asked:
-    """Names of the columns that the caller gives; see `opinionpool.spark.summarize`."""
+    """Names of the columns to read, as the caller gives them; see `opinionpool.spark.summarize`."""
 
     experts: Sequence[str] | str
     outcome: str | None = None
@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of the batches that workers read: standard column names, experts, classes and scales."""
+    """What the columns of the batches that workers read are: standard names, experts, classes and scales."""
 
     # names of the experts, whose forecasts are in one column of arrays, p, which Spark passes faster than many columns;
     # None for a long table, a row for each forecast, with columns expert, probability and, if `by_class`, class
@@ -57,7 +57,7 @@ class Layout:
 
 
 def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[DataFrame, Layout]:
-    """Return a table of the columns `asked` for, under the names that `Layout` gives them, and its layout.
+    """Return the table of the columns that `asked` names, under standard names, and its layout.
 
     A long table is repartitioned and sorted by event. Raises LayoutError if a column is missing or has a wrong type,
     and ArgumentError if arguments do not fit together.
@@ -186,14 +186,14 @@ class _Columns:
         return column if cast is None or self.kind(name) == cast else column.cast(cast)
 
     def together(self, names: Sequence[str], *, arrays: bool, scales: Mapping[str, Scale]) -> Column:
-        """Forecasts of the columns `names` as one column of arrays; all as text if any column holds levels."""
+        """Return the columns `names` of forecasts as one column of arrays; all are text if any column holds levels."""
         from pyspark.sql import functions as f
 
         given = [self.forecast(each, arrays=arrays, levels=scale_of(scales, each) is not None) for each in names]
         return f.array(*(each.cast("string") if scales and not arrays else each for each in given))
 
     def forecast(self, name: str, *, arrays: bool, levels: bool = False) -> Column:
-        """Column of forecasts: probabilities as doubles, arrays of them if `arrays`, levels as text if `levels`."""
+        """A column of forecasts: probabilities as doubles, arrays of them if `arrays`, levels as text if `levels`."""
         if levels and not arrays:
             return self.get(name, "level", _LABELS, "string")
         if not arrays:

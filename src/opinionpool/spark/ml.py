@@ -32,7 +32,7 @@ from opinionpool.streams.trained import TrainedPool
 
 
 class _PoolParams(HasInputCols, HasLabelCol, HasProbabilityCol):
-    """Parameters that the estimator and the model have in common."""
+    """Parameters of `pyspark.ml` that the estimator and the fitted model have in common."""
 
     idCol: Param[str] = Param(
         Params._dummy(), "idCol", "column with the event's id, which decides on the sample", TypeConverters.toString
@@ -117,7 +117,7 @@ class PoolModel(Model, _PoolParams, MLReadable, MLWritable):
 
 
 class _Writer(MLWriter):
-    """Writer of the parameters in Spark's format, and of the pool in the format of `opinionpool.save`."""
+    """Writer of a fitted model: parameters in Spark's format, and the pool in the format of `opinionpool.save`."""
 
     def __init__(self, model: PoolModel) -> None:
         super().__init__()

@@ -36,7 +36,7 @@ Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others m
 
 
 class Summary:
-    """Summary of a partition for learning: the state of a stream of its events, without a ledger of them."""
+    """What workers compute of a partition for learning: the state of a stream of its events, without a ledger."""
 
     def __init__(self, experts: Sequence[str], settings: Mapping[str, Any]) -> None:
         self.settings = dict(settings)
@@ -57,7 +57,7 @@ class Summary:
                 self.state = self.state.with_rows(q, block.experts, some, None)
 
     def merge(self, other: Summary) -> None:
-        """Add the events of another summary."""
+        """Add the events of another partition's summary."""
         self.state = self.state.settled().merge(other.state.settled())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Summary:
         return {"settings": self.settings, "state": self.state.settled()}
 
     def stream(self, *, by_name: bool) -> Stream:
-        """Return a stream with these events, whose experts are in the order of their names if `by_name`.
+        """Return a stream with the summary's events; experts are in the order of their names if `by_name`.
 
         Raises DuplicateError if an event is in the sample twice.
         """
@@ -80,7 +80,7 @@ class Summary:
 
 
 class Tally:
-    """Summary of a partition for rates: counts of events by group and pooled log-odds."""
+    """What workers compute of a partition for rates: counts of events by group and pooled log-odds."""
 
     def __init__(self, state: FittedPanel, prior: npt.ArrayLike | None) -> None:
         self.state, self.prior = state, prior
@@ -115,7 +115,7 @@ class Tally:
         self.parts = [(Binned.joined(together, len(self.names)), np.arange(len(self.names)))]
 
     def merge(self, other: Tally) -> None:
-        """Add the events of another tally."""
+        """Add the counts of another partition."""
         self._join(other.names, other.parts)
 
     def rates(self, labels: str, level: float) -> Rates:
@@ -158,7 +158,7 @@ def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> 
 
 
 def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> Iterator[Batch]:
-    """Yield one row, the partition's number and its pickled summary, which `make` creates; no row if it is empty."""
+    """Yield one row: the partition's number and the pickled summary (from `make`) of its rows; no row if empty."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -183,7 +183,7 @@ def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) 
 
 
 def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield one row with the merged summary of several partitions."""
+    """Yield one row with the merged summary of several partitions, from rows with one summary each."""
     rows = [row for batch in batches for row in zip(*(batch.column(i).to_pylist() for i in (0, 1)), strict=True)]
     # In the order of the partitions, so that the same partitions give the same bits.
     rows.sort()
@@ -193,7 +193,7 @@ def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def _merged(states: Iterable[bytes]) -> Any:  # noqa: ANN401 - a state, an error or None
-    """Return the merged summary, or the first error; None if `states` is empty."""
+    """Return the merged summary of pickled ones, or the first error among them; None if `states` is empty."""
     total: Any = None
     for state in states:
         found = pickle.loads(state)

@@ -44,7 +44,7 @@ class Event(NamedTuple):
         return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
 
     def revised(self, other: Event, *, by_time: bool = False) -> Event:
-        """Return the event updated by `other`, whose forecasts (by expert) and facts replace earlier ones.
+        """The event updated by a later version `other`, whose forecasts (by expert) and facts replace earlier ones.
 
         If `by_time`, a forecast in `other` does not replace one that was made later.
         """
@@ -74,7 +74,7 @@ class Event(NamedTuple):
         return new.select(~np.isnan(new.probabilities.reshape(len(new.experts), -1)[:, 0]))
 
     def select(self, cells: Mask) -> Event:
-        """Return a copy of the event with the forecasts `cells` only."""
+        """Return a copy of the event with only the forecasts that the mask `cells` (n,) marks."""
         return self._replace(
             experts=self.experts[cells],
             probabilities=self.probabilities[cells],
@@ -87,7 +87,7 @@ class Event(NamedTuple):
 
 
 def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Array, Times]:
-    """Return experts, forecasts and times of the forecasts after `one` is updated by `other`; see `Event.revised`."""
+    """Experts, forecasts and times of forecasts, (n,) each, of `one` updated by `other`; see `Event.revised`."""
     standing: dict[int, tuple[int, Array]] = {}
     for event in (one, other):
         stamps = event.times_made().astype("datetime64[us]").astype(np.int64).tolist()
@@ -143,7 +143,7 @@ class EventBlock:
 
     @property
     def taking(self) -> Index:
-        """Space that each event takes in a sample: 1 event, and its number of probabilities, (T, 2)."""
+        """Room that each event takes in a sample: 1 event, and the number of its probabilities, (T, 2)."""
         return np.column_stack([np.ones_like(self.sizes), self.sizes * (self.probabilities[:1].size or 1)])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class EventBlock:
 
     @classmethod
     def of_events(cls, events: Sequence[Event], classes: int) -> EventBlock:
-        """Return a block of `events`."""
+        """Return a block with the same events as the list `events`."""
         shape = () if classes == 2 else (classes,)
         facts: dict[str, Any] = {
             name: _column([getattr(event, own) for event in events], _BLANKS[name], shape if name == "priors" else ())
@@ -203,7 +203,7 @@ class EventBlock:
 
     @classmethod
     def facts(cls, ids: Objects, outcomes: Index, weights: Array, like: Array, **columns: Any) -> EventBlock:  # noqa: ANN401
-        """Return a block of events without forecasts; the array `like`, (T, N) or (T, N, K), has forecasts' shape."""
+        """Block of events without forecasts; `like`, an array (T, N) or (T, N, K), shows the number of classes."""
         t, none = len(ids), np.empty(0, np.intp)
         columns = {"priors": None, "at": np.zeros(t), **columns}
         cells = np.empty((0, *like.shape[2:]))
@@ -289,7 +289,7 @@ _BLANKS: Mapping[str, Any] = {
 
 
 def _column(values: Sequence[Any], blank: Any, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - an array or None
-    """Return an array with a value for each event, `blank` where it is None; None if all are None."""
+    """Return `values` as an array with one for each event, `blank` where it is None; None if all are None."""
     if all(value is None or value is False for value in values):
         return None
     kind: Any = {float: np.float64, bool: bool, np.datetime64: "datetime64[us]"}.get(type(blank), object)
@@ -307,14 +307,14 @@ def _values(column: npt.NDArray[Any] | None) -> Sequence[Any] | None:
 
 
 def _objects(texts: npt.NDArray[np.str_] | None) -> Objects | None:
-    """Return texts as objects, None where empty; None if there is no column."""
+    """Return texts as Python objects, with None for an empty text; None if there is no column."""
     if texts is None:
         return None
     return np.array([str(text) or None for text in texts.tolist()], dtype=object)
 
 
 def _texts(column: Objects | None) -> npt.NDArray[np.str_] | None:
-    """Return texts as strings, empty where missing; None if all are missing."""
+    """Return a column of Python objects as texts, empty where None; None if all are missing."""
     if column is None or not any(column):
         return None
     return np.array([text or "" for text in column.tolist()], dtype="str")

@@ -37,7 +37,7 @@ class About(NamedTuple):
 
     @classmethod
     def of(cls, ended: object, what: str, group: str | None, topic: str | None) -> About:
-        """Facts from arguments; `ended` is the time at which the event ended, `what` the name of that argument."""
+        """The facts; `ended` is the time at which the event ended, `what` the name of that argument in errors."""
         if ended is None:
             if not group and not topic:
                 return NOTHING
@@ -57,7 +57,7 @@ def event_given(
     time: object = None,
     levels: Mapping[str, Scale] | None = None,
 ) -> tuple[StreamState, Event]:
-    """Return a state that includes the experts of `forecasts`, and the checked event, not resolved.
+    """Return `state` extended by the experts of `forecasts`, and the event with its checked forecasts, not resolved.
 
     Raises ArgumentError, ShapeError, ProbabilityError or ExpertError if forecasts or the prior are invalid.
     """
@@ -89,7 +89,7 @@ def event_given(
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
-    """Return checked forecasts by n experts for one event, (n,) or (n, K); NaN where None."""
+    """Return the forecasts of n experts for one event, checked, (n,) or (n, K) if `k` = K > 2; NaN where None."""
     values: list[Any] = list(forecasts)
     shape = () if k == 2 else (k,)
     # A NaN is none of the two, wherever it stands, and stays what it is.
@@ -190,7 +190,7 @@ def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool
 
 
 def annulled(state: StreamState, event: Event, *, complete: bool) -> Change | None:
-    """Change that removes an annulled event, learned from or open; None if unknown. Errors as `as_learned`."""
+    """Return the change that removes an annulled event; None if the stream does not know it. Errors as `as_learned`."""
     name = str(event.id)
     entry = state.entry(name)
     if entry is not None:
@@ -224,7 +224,7 @@ _NOTES = (
 
 
 class Changes:
-    """Collector of the changes that a batch of events makes to a stream; the changes are in `made`.
+    """Collector of the changes that a batch of events makes to a stream; `made` has them.
 
     `table` is the batch, if it is a full export of a table seen before: for each event in it, earlier forecasts that it
     lacks are withdrawn, and an earlier outcome that it lacks is taken back.
@@ -292,12 +292,12 @@ class Changes:
             self.made.append(Change(str(event.id), None, new))
 
     def _changed(self, old: Event, event: Event) -> dict[str, Any]:
-        """Facts of `event`, by name, that differ from those in `old`; only facts for which the table has columns."""
+        """Facts of `event` that differ from those of its version `old`, by name, if the table has columns for them."""
         now = {name: getattr(event, name) for name in self._facts}
         return {name: value for name, value in now.items() if getattr(old, name) != value}
 
     def plan_void(self, event: Event) -> None:
-        """Plan the change of one annulled event, with all its forecasts.
+        """Plan the removal of one annulled event, given with all its forecasts.
 
         Raises ArgumentError if it was learned from and the old forecasts are unknown (see `as_learned`).
         """
@@ -313,7 +313,7 @@ class Changes:
         return (*notes, *self._absent())
 
     def _absent(self) -> list[Note]:
-        """Return notes on events and experts that the stream has after the changes and the table lacks."""
+        """Return notes on events and experts that the stream has, after the changes, and the table lacks."""
         if self._table is None or not self._again:
             return []
         parts = [self._table] if self._table.void is None else [self._table, self._table.void]
@@ -380,7 +380,7 @@ def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequenc
 
 
 def _beside(fresh: Sequence[str], gone: Sequence[str]) -> str:
-    """Return the names of new experts, each followed by similar names of absent experts."""
+    """Return the new experts' names `fresh` as text, each followed by similar names among the absent ones, `gone`."""
     from difflib import get_close_matches
 
     near = {name: get_close_matches(name, gone, 1, 0.5) for name in fresh}

@@ -20,7 +20,7 @@ _SETS = 256
 
 
 class Columns:
-    """Positions of experts by name, with a hash of 64 bits for each name; immutable except for its caches.
+    """Numbers (columns) of experts by name, in order of appearance, and hashes of their names; immutable.
 
     >>> columns = Columns().joined(["ann", "bob"])
     >>> columns.of(["bob", "ann"])
@@ -42,7 +42,7 @@ class Columns:
         return Columns((*self.names, *fresh), np.append(self._digests, np.array(hashes, dtype="V8")))
 
     def of(self, names: Sequence[str]) -> Index:
-        """Return the positions of the experts `names` (do not modify); a KeyError for an unknown expert."""
+        """Return the numbers of the experts `names`, an array not to be modified; a KeyError for an unknown expert."""
         together = tuple(names)
         found = self.sets.get(together)
         if found is None:
@@ -80,7 +80,7 @@ class Entry(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Entries ordered by key, and an array of their keys for bisection."""
+    """Part of a ledger: entries ordered by key, and an array of their keys for bisection."""
 
     keys: array[int]
     entries: np.ndarray
@@ -118,7 +118,7 @@ class Ledger:
         return _Run.of(np.concatenate([np.empty(0, ENTRY), *(run.entries for run in self.runs)])).entries
 
     def added(self, entries: Sequence[Entry] | np.ndarray) -> Ledger:
-        """Return the ledger with `entries` of further events."""
+        """Return the ledger with `entries` of further events added."""
         if not len(entries):
             return self
         runs = [*self.runs, _Run.of(np.asarray(entries, dtype=ENTRY))]

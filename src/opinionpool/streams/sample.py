@@ -52,13 +52,13 @@ class EventSample:
         return bool(np.isinf(self.beyond).all())
 
     def add_block(self, block: EventBlock, first: int = 0) -> EventSample:
-        """Return the sample with the resolved events of `block` too; the number of the first one is `first`."""
+        """Return the sample extended by the resolved events of `block`; the number of the first one is `first`."""
         found = np.zeros(len(block), dtype=np.uint64)
         np.add.at(found, np.repeat(np.arange(len(block)), block.sizes), _cell_keys(block.probabilities, 1))
         return self._join(found, block, first, block.take)
 
     def add_rows(self, q: Array, columns: Index, facts: EventBlock, made: Times | None, first: int) -> EventSample:
-        """Return the sample with the resolved events `facts` too, whose forecasts `q` are (T, N) or (T, N, K)."""
+        """Sample with resolved events `facts` added, with forecasts `q`, (T, N) or (T, N, K), by experts `columns`."""
         found = np.empty(len(q), dtype=np.uint64)
         # Small enough for the cache.
         for rows in blocks(len(q), 4 * int(q[:1].size)):
@@ -72,7 +72,7 @@ class EventSample:
     def _join(
         self, contents: Keys, facts: EventBlock, first_number: int, chosen: Callable[[Index], EventBlock]
     ) -> EventSample:
-        """Sample with those events of a batch for which there is room; `contents` are hashes of forecasts."""
+        """Sample with those of the events `facts` for which there is room; `contents` are hashes of their forecasts."""
         with np.errstate(over="ignore"):
             keys = mixed(contents + (facts.outcomes + 2).astype(np.uint64) * GOLDEN)
             keys = mixed(keys + np.uint64(self.seed))
@@ -138,7 +138,7 @@ class EventSample:
         return {event.id: event for _, block in self.parts for event in block if event.id is not None}
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """Return the number of events that each sampled event represents, (T,), and the event's weight at `now`, (T,).
+        """The number of events that each event in the sample represents, (T,), and its own weight at `now`, (T,).
 
         The numbers for one outcome add up to the weight of all events with it, `totals` (K,).
         """
@@ -149,7 +149,7 @@ class EventSample:
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
-    """Hash of each forecast, 0 where missing; if `probabilities` has more than `axes` axes, the last is K."""
+    """Return a hash of each forecast, 0 where missing; the last axis is K classes if there are more than `axes`."""
     if probabilities.ndim == axes:
         return cell_keys(probabilities, 1.0)
     # Rows that were normalised differ in their last digits by the order of the classes.

@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Resolved events without ids that were added as an array of forecasts."""
+    """Resolved events without ids, added as an array of forecasts and not yet in the stream's sums."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     columns: Index  # (N,), positions of the experts
@@ -54,7 +54,7 @@ class _Rows(NamedTuple):
     made: Times | None  # (T, N)
 
     def goes_with(self, other: _Rows) -> bool:
-        """Return True if both have the same experts by column, and both or neither have priors, and times."""
+        """True if the two can be concatenated: same experts by column, and priors and times in both or neither."""
         alike = (self.made is None) == (other.made is None) and (self.facts.priors is None) == (
             other.facts.priors is None
         )
@@ -136,7 +136,7 @@ class StreamState(NamedTuple):
         return None if change.new is None or change.new.outcome == UNRESOLVED else change.new
 
     def joined(self, names: Sequence[str]) -> tuple[StreamState, Index]:
-        """Return a state that includes the experts `names`, and the experts' positions (do not modify)."""
+        """Return a state that includes the experts `names`, and the experts' column numbers (not to be modified)."""
         try:
             return self, self.columns.of(names)
         except KeyError:
@@ -204,9 +204,10 @@ class StreamState(NamedTuple):
         return state if state.sample.tidy else state._replace(sample=state.sample.thinned())
 
     def with_rows(self, q: Array, experts: Sequence[str], facts: EventBlock, made: Times | None) -> StreamState:
-        """Return the state with further events without ids, whose forecasts `q` are (T, N) or (T, N, K).
+        """Return the state with further resolved events without ids, with forecasts `q`, (T, N) or (T, N, K).
 
-        `facts` has the rest about the events, of which unresolved ones are left out; `made` (T, N), forecasts' times.
+        `facts` has outcomes, weights and other facts of the events, of which unresolved ones are left out; `made` (T,
+        N) has the times of the forecasts.
         """
         state, columns = self.joined(experts)
         state = state._replace(version=self.version + 1)
@@ -224,7 +225,7 @@ class StreamState(NamedTuple):
         return state if sum(part.q.size for part in state.waiting) < BLOCK else state.added_up()
 
     def own_priors(self, event: str | None = None) -> bool | None:
-        """Return True if events other than `event` have their own priors, False if not, None if there are no others."""
+        """True if events (other than `event`) have their own priors, False if not, None if there are no events."""
         waiting = ((change.id, change.new) for change in self.pending.values())
         for name, other in chain(waiting, self.open.items()):
             if other is not None and name != event:
@@ -235,7 +236,7 @@ class StreamState(NamedTuple):
         return blocks[0].priors is not None if blocks else None
 
     def _check_prior(self, event: str | None, *, own: bool) -> None:
-        """Raise a ProbabilityError if the event has its own prior (`own`) and other events have none, or vice versa."""
+        """Raise a ProbabilityError if the event has its own prior (`own`) and other events do not, or vice versa."""
         have = self.own_priors(event) if self.totals.prior is None else None
         if have is None or have == own:
             return
@@ -405,7 +406,7 @@ class StreamSource:
 
 
 def _sampled(kept: int, totals: Totals) -> Note:
-    """Return a note that only `kept` events are in the sample."""
+    """Return a note that only `kept` of the events in `totals` are in the sample."""
     text = (
         f"learned from {kept:,} of {counted(int(totals.number.sum()), 'resolved event')}, which stand for all of them; "
         "more would be kept with a larger capacity"

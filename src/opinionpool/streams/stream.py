@@ -59,7 +59,7 @@ NEWER = (
 
 
 def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
-    """Return `method` with a lock, so that no other thread changes the stream while it runs."""
+    """Return `method` wrapped in a lock, so that no other thread changes the stream while it runs."""
 
     @wraps(method)
     def locked(self: Stream, /, *given: P.args, **options: P.kwargs) -> R:
@@ -262,7 +262,7 @@ class Stream:
         return self._state
 
     def _with(self, state: StreamState) -> Stream:
-        """Return a stream with the settings of this one in another `state`."""
+        """Return a stream with this one's settings and the given `state`."""
         other = Stream.__new__(Stream)
         other.__dict__.update(self.__dict__, _state=state, _lock=threading.RLock())
         return other

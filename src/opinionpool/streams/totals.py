@@ -53,7 +53,7 @@ class Totals:
         )  # fmt: skip
 
     def over(self, experts: tuple[str, ...]) -> Totals:
-        """Sums for `experts`, a sequence that begins with the present experts; new ones have no forecasts yet."""
+        """The sums with room for all `experts`, which begin with the present ones; new ones have no forecasts."""
         fresh = experts[len(self.experts) :]
         if not fresh:
             return self
@@ -92,7 +92,7 @@ class Totals:
         at: Array | None = None,
         sign: int = 1,
     ) -> Totals:
-        """Sums with resolved events, whose forecasts `q` are (T, N) or (T, N, K), added, or if `sign` is -1 removed."""
+        """Sums with resolved events, given as forecasts `q`, (T, N) or (T, N, K), added, or if `sign` is -1 removed."""
         faded = self if at is None else self.faded(float(at.max(initial=self.origin)))
         if at is not None:
             weight = weight * np.exp(self.pace * (at - faded.origin))
@@ -137,7 +137,7 @@ class Totals:
         )._with_moments(shared, own)
 
     def _with_moments(self, shared: Statistics | None, own: Statistics | None) -> Totals:
-        """Return sums with the given statistics, or without any if they would take too much memory."""
+        """Return sums with the moments `shared` and `own`, or without any if they would take too much memory."""
         if shared is None or own is None:
             return replace(self, shared=None, own=None)
         parts = [part for moments in (shared, own) for part in moments.patterns.values()]
@@ -160,7 +160,7 @@ class Totals:
         )
 
     def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
-        """Return statistics of contrasts, with the prior (K,) if events share it; None if the sums do not suffice.
+        """Statistics of log-odds less the prior's, and the prior (K,) if events share it; None if sums do not suffice.
 
         Raises ProbabilityError if some events have a prior of their own, others have none, and the stream has none.
         """
@@ -188,7 +188,7 @@ class Totals:
 
     @property
     def _reference(self) -> Array:
-        """Prior from which the floors follow, (K,); ones (or anything not small) if no prior is known."""
+        """Return the prior that sets the floors, (K,); ones if no prior is known, which set the highest floors."""
         return np.ones(len(self.events)) if self.prior is None else self.prior
 
     def _moments(self, q: Array, outcomes: Index, weight: Array, prior: Array | None) -> Statistics:
@@ -223,7 +223,7 @@ LATEST = 1e100
 
 
 class Clock(NamedTuple):
-    """Times at which events are resolved: given ones, or the events' numbers; 0 if weights do not decay.
+    """Clock of a stream: times when events are resolved, given or else the events' numbers; 0 if weights do not decay.
 
     >>> clock, times = Clock(half_life=10.0).tell(2, None)
     >>> times, clock.tell(1, None)[1]
@@ -247,7 +247,7 @@ class Clock(NamedTuple):
         return 0.0 if self.half_life is None else math.log(2.0) / self.half_life
 
     def tell(self, events: int, at: Array | None) -> tuple[Clock, Array]:
-        """Return the clock after `events` more events, and the times of these events: `at` if given.
+        """Return the clock after `events` more events, and their times of resolution: `at` if given.
 
         Raises ArgumentError if times are given for only some events of the stream, or without a half-life.
         """
@@ -273,7 +273,7 @@ class Clock(NamedTuple):
 
 
 def times_of(at: npt.ArrayLike, events: int) -> Array:
-    """Return the checked times of resolution of the events, (T,).
+    """Return the times of resolution `at` of the events as an array, checked, (T,).
 
     Raises ShapeError or ArgumentError unless there is a finite number for each event. Dates are refused, as they do not
     have the unit of the half-life.

@@ -88,7 +88,7 @@ class TrainedPool:
 
     @classmethod
     def of(cls, saved: object) -> TrainedPool:
-        """Return the trained pool of a saved object: a fitted estimator, a fitted panel or pool, or a stream.
+        """Return the trained pool in a saved object, which is a fitted estimator, panel or pool, or a stream.
 
         Raises
         ------
