@@ -46,7 +46,7 @@ def brief(value: object) -> str:
 
 
 def _scalar(value: object) -> Any:  # noqa: ANN401 - whatever is given
-    """Return the number in an array without axes; other values unchanged."""
+    """Return `value` as a plain number if it is an array without axes; other values unchanged."""
     item = getattr(value, "item", None)
     return item() if getattr(value, "shape", None) == () and callable(item) else value
 
@@ -60,7 +60,7 @@ def number(
     between: bool = False,
     error: type[ArgumentError] = ArgumentError,
 ) -> float:
-    """Return `value` as a finite number from `least` to `most`, or if `between` strictly between them; else an error.
+    """Return `value` as a finite number from `least` to `most`, strictly between them if `between`; else raise `error`.
 
     >>> number(1, "penalty", 0)
     1.0
@@ -86,7 +86,7 @@ def number(
 def whole_number(
     value: object, name: str, least: int = 0, most: int = 2**31, error: type[ArgumentError] = ArgumentError
 ) -> int:
-    """Return `value` as an int from `least` to `most`; 3.0 is accepted, too. Otherwise an error.
+    """Return `value` as an int from `least` to `most`, also if it is a float such as 3.0; otherwise raise `error`.
 
     >>> whole_number(3.0, "folds", 2)
     3
@@ -100,7 +100,7 @@ def whole_number(
 
 
 def one_of(value: object, name: str, choices: Iterable[str], error: type[ArgumentError] = ArgumentError) -> str:
-    """Return `value` if it is among the words `choices`; otherwise an error.
+    """Return `value` if it is one of the words `choices`; otherwise raise `error`, which calls the argument `name`.
 
     >>> one_of("log", "score", ("brier", "log"))
     'log'
@@ -113,7 +113,7 @@ def one_of(value: object, name: str, choices: Iterable[str], error: type[Argumen
 
 
 def labels_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Return labels as a tuple; a text becomes its letters, and a set is an error, as it has no order."""
+    """Return `values` as a tuple of labels, a text as its letters; raise `error` for a set, which has no order."""
     if not isinstance(values, (bytes, set, frozenset)) and isinstance(values, Iterable):
         try:
             found = tuple(values)
@@ -126,7 +126,7 @@ def labels_given(values: object, name: str, error: type[ArgumentError] = Argumen
 
 
 def several(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Return values as a tuple, like `labels_given`, but a text is an error."""
+    """Return `values` as a tuple; raise `error`, which calls the argument `name`, for a text, set or single value."""
     if isinstance(values, str):
         raise _single(values, name, error)
     return labels_given(values, name, error)
@@ -137,7 +137,7 @@ def _single(value: object, name: str, error: type[ArgumentError]) -> ArgumentErr
 
 
 def names_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[str, ...]:
-    """Return names as a tuple of texts."""
+    """Return `values` as a tuple of texts; raise `error`, which calls the argument `name`, if one is not text."""
     found = several(values, name, error)
     bad = [each for each in found if not isinstance(each, str)]
     if bad:
@@ -146,7 +146,7 @@ def names_given(values: object, name: str, error: type[ArgumentError] = Argument
 
 
 def file_path(path: object, name: str = "path") -> str:
-    """Return the name of a file; an ArgumentError if it is neither text nor path, empty, or impossible as a name."""
+    """Return `path` as text; an ArgumentError, which calls the argument `name`, if it cannot be the name of a file."""
     given = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(given, str):
         raise ArgumentError(f"{name} must be the name of a file, as text or pathlib.Path, and it is {brief(path)}")
@@ -156,13 +156,13 @@ def file_path(path: object, name: str = "path") -> str:
 
 
 def expect_function(value: object, name: str) -> None:
-    """Raise an error unless `value` is callable or None."""
+    """Raise an ArgumentError, which calls the argument `name`, unless `value` is callable or None."""
     if value is not None and not callable(value):
         raise ArgumentError(f"{name} must be a function, or None, and it is {brief(value)}")
 
 
 def chosen_name(value: object, what: str, names: Sequence[str]) -> str:
-    """Return `value` if it is among the known `names`; otherwise an error that suggests one."""
+    """Return `value` if it is one of `names`; else an ArgumentError that calls it a `what` and suggests a name."""
     if isinstance(value, str) and value in names:
         return value
     if not isinstance(value, str):

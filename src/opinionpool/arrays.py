@@ -31,7 +31,7 @@ class NotANumberError(ProbabilityError, TypeError):
 
 
 def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
-    """Return `values` with `missing` where a masked array hides a value.
+    """Return `values` with `missing` in place of the entries that a masked array hides; other objects unchanged.
 
     >>> unmasked(np.ma.array([0.5, 99.0], mask=[False, True]))
     array([0.5, nan])
@@ -91,7 +91,7 @@ def read_only(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 
 def as_array(values: object, what: str) -> npt.NDArray[Any]:
-    """Return `values` as an array of any type; a ShapeError if rows have different lengths."""
+    """Return `values` as an array of any type; a ShapeError, which calls them `what`, if rows differ in length."""
     try:
         return np.asarray(unmasked(values))
     except ValueError:
@@ -99,7 +99,7 @@ def as_array(values: object, what: str) -> npt.NDArray[Any]:
 
 
 def axes(values: object, what: str) -> int:
-    """Return the number of axes of `values`, 0 for one number; a ShapeError if rows have different lengths."""
+    """Return the number of axes of `values`, 0 for one number; a ShapeError, about `what`, if rows differ in length."""
     try:
         return np.ndim(values)  # type: ignore[arg-type]
     except ValueError:
@@ -153,7 +153,7 @@ def _not_a_number(cells: npt.NDArray[Any], i: int, what: str, error: type[Argume
 
 
 def _of_frame(frame: Any, what: str, error: type[ArgumentError]) -> Array:  # noqa: ANN401 - a frame of any library
-    """Return a data frame as numbers, (rows, columns)."""
+    """Data frame as numbers, (rows, columns); raise `error`, which calls a cell `what`, if one is no number."""
     if hasattr(frame, "iloc"):
         array = np.asarray(frame)
         if array.dtype.kind in "fiu":
@@ -183,7 +183,7 @@ def pairs_increase(first: Index, second: Index) -> bool:
 
 
 def group_patterns(present: Mask) -> tuple[Mask, Index]:
-    """Return the distinct rows (P, N) of a mask (T, N) and, for each row, the position of its distinct row, (T,).
+    """Return the distinct rows (P, N) of a mask (T, N), and which of these P rows each row equals, (T,).
 
     >>> patterns, index = group_patterns(np.array([[True, True], [True, False], [True, True]]))
     >>> patterns.tolist(), index.tolist()
@@ -194,7 +194,7 @@ def group_patterns(present: Mask) -> tuple[Mask, Index]:
 
 
 def distinct_rows(rows: npt.NDArray[Any]) -> tuple[Index, Index]:
-    """Return the positions (P,) of distinct rows of an array (T, N), and the distinct row that each row equals, (T,).
+    """Return the positions (P,) of the distinct rows of an array (T, N), and which of these P each row equals, (T,).
 
     >>> distinct_rows(np.array([[1, 2], [0, 2], [1, 2]]))[1]
     array([1, 0, 1])
@@ -208,7 +208,7 @@ def distinct_rows(rows: npt.NDArray[Any]) -> tuple[Index, Index]:
 
 
 def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
-    """Yield, for each pattern of `present` experts, the positions of its events and the positions of these experts."""
+    """Yield, for each distinct row of `present` (T, N), positions of the events with this row and the experts in it."""
     if len(present) == 0:
         return
     patterns, index = group_patterns(present)
@@ -255,7 +255,7 @@ _MOST_DAYS = 100_000_000
 
 
 def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.datetime64]:
-    """Return the times at which forecasts were made, (T, N), from times or numbers of days; NaT where unknown.
+    """Return times at which forecasts were made, of `shape` (T, N), from times or days since 1970; NaT where unknown.
 
     Raises ArgumentError or ShapeError unless there is a time for each forecast.
 
@@ -288,7 +288,9 @@ EVENT, CELL = {"axis": "event"}, {"axis": "cell"}  # metadata of fields: along w
 
 
 def cells_at(sizes: Index, events: Index) -> Index:
-    """Return positions of the forecasts on `events`, from the number of forecasts on every event, `sizes` (T,).
+    """Return positions, in a list of all forecasts sorted by event, of those on the events at positions `events`.
+
+    `sizes` (T,) has the number of forecasts on every event.
 
     >>> cells_at(np.array([2, 1, 3]), np.array([2, 0]))
     array([3, 4, 5, 0, 1])
@@ -298,7 +300,7 @@ def cells_at(sizes: Index, events: Index) -> Index:
 
 
 def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
-    """Return a dataclass's fields that lie along the given axes, by name, at the given positions; None stays None."""
+    """Return, by name, a dataclass's fields cut to the positions that `index` has by axis, "event" or "cell"."""
     found = {}
     for each in fields(block):
         at, values = index.get(each.metadata.get("axis", "")), getattr(block, each.name)
@@ -315,7 +317,7 @@ def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 
 
 
 def end_to_end(parts: Sequence[Any], **lengths: Sequence[int]) -> dict[str, Any]:
-    """Return fields of several dataclasses joined along their axes, by name; `lengths` has each part's length by axis.
+    """Return, by name, dataclasses' fields joined along their axis ("event", "cell"); `lengths`: each part's, by axis.
 
     Arrays that are None in some parts are filled with missing values there; tuples that are None in a part become None.
     """

@@ -77,7 +77,7 @@ def _drafted(target: str) -> Iterator[BinaryIO]:
 
 
 def own_name(process: int | None = None) -> str:
-    """Return the prefix of names of temporary files and folders of a process: ``opinionpool-HOST-PROCESS-``."""
+    """Return ``opinionpool-HOST-PROCESS-``, the prefix of names of a process's temporary files; None: this process."""
     host = hashlib.sha256(os.uname().nodename.encode() if hasattr(os, "uname") else b"").hexdigest()[:8]
     return f"opinionpool-{host}-{os.getpid() if process is None else process}-"
 
@@ -109,7 +109,7 @@ def _runs(process: int) -> bool:
 
 
 def _draft(folder: str) -> tuple[int, str]:
-    """Return handle and path of a new file, whose short name no other file has."""
+    """Return handle and path of a new temporary file in `folder`, with a short name that no other file has."""
     for number in itertools.count():
         place = os.path.join(folder, f".{own_name()}{number}.draft")
         with suppress(FileExistsError):

@@ -25,14 +25,14 @@ SMALL = 1 << 12
 
 
 class Bounds(NamedTuple):
-    """Smallest and largest log-odds of forecasts of two classes, which follow from the floors of the classes."""
+    """Smallest and largest log-odds that a forecast of two classes may have; probabilities beyond count as these."""
 
     low: float | Array
     high: float | Array
 
     @classmethod
     def of(cls, prior: Array, floor: float) -> Bounds:
-        """Return the bounds for a prior of two classes, of shape (2,)."""
+        """Return the bounds from the classes' `prior` (2,) and the lowest probability `floor` that counts."""
         low, high = log_ratios(np.array([0.0, 1.0]), prior, floor)[:, 0].tolist()
         return cls(low, high)
 
@@ -63,7 +63,9 @@ def within(values: Floats, low: float | Array, high: float | Array) -> Floats:
 
 
 def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]:
-    """Yield slices of events, given as slice or number, in blocks of about `BLOCK` numbers, `numbers` for each event.
+    """Yield consecutive slices of `events`, a number or slice, each of about `BLOCK` numbers, `numbers` for each event.
+
+    All but the last have at least `least` events.
 
     >>> list(blocks(5, 1 << 15))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -74,7 +76,7 @@ def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]
 
 
 def pieces(events: int, experts: int) -> Iterator[slice]:
-    """Yield slices of events, each of `PIECE` blocks."""
+    """Yield slices of `events`, each for one task of a thread: `PIECE` blocks of a number for each event and expert."""
     return blocks(events, experts, PIECE * rows_of_block(experts))
 
 
@@ -93,7 +95,7 @@ def processors() -> int:
 
 
 def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: int | None = None) -> Iterator[Result]:
-    """Yield the results of `work` for each piece, in order; at most two pieces per thread are in progress.
+    """Yield the results of `work` for each piece, in order; `threads` threads have at most two pieces each at a time.
 
     >>> list(in_order(lambda x: x * x, range(4), threads=2))
     [0, 1, 4, 9]

@@ -12,7 +12,7 @@ from opinionpool.forecasts import Forecasts
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Partition of T events into clusters of events that share a group or a date."""
+    """Partition of T events into clusters, whose events share a group or a day; their outcomes may be dependent."""
 
     unit: str  # what events of a cluster share: "group" or "date"
     # (T,); number of each event's cluster. An event without a group, or date, is a cluster of its own, numbered last.
@@ -29,7 +29,7 @@ def by_group(forecasts: Forecasts) -> Clusters | None:
 
 
 def by_date(forecasts: Forecasts) -> Clusters | None:
-    """Return the clusters of events by day; None if events have no times."""
+    """Return the clusters of events by the day in `forecasts.times`; None if it is None."""
     if forecasts.times is None:
         return None
     return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))

@@ -61,7 +61,7 @@ class ExpertError(ArgumentError):
 
 
 class PanelError(ArgumentError):
-    """Error for parameters or features that no panel can have."""
+    """Error for a panel's parameters, such as a correlation or covariance, that no panel can have."""
 
 
 class AccuracyUnknownError(OpinionPoolError):
@@ -69,7 +69,7 @@ class AccuracyUnknownError(OpinionPoolError):
 
 
 class LearningError(OpinionPoolError):
-    """Error if the resolved events do not determine the result."""
+    """Error if the resolved events do not determine what is to be learnt."""
 
 
 class SavedPoolError(OpinionPoolError):
@@ -142,13 +142,13 @@ class Note:
 
     @property
     def kind(self) -> str:
-        """Key that notes on different parts of one table share if they say the same, so that they can be added."""
+        """Key that is equal for notes that say the same about different parts of a table, so that `+` merges them."""
         return self.text
 
     def __add__(self, other: Note) -> Note:
-        """Return one note for two parts of a table; both notes have the same kind."""
+        """One note in place of this and `other`, which says the same (equal `kind`) of another part of a table."""
         return self
 
     def out_of(self, total: int) -> Note:  # noqa: ARG002 - of findings it matters
-        """Return the note unchanged; a `Finding` gives a copy with another total number."""
+        """Note unchanged; the subclass `Finding` returns a copy whose text has `total` as the number of all cases."""
         return self

@@ -22,7 +22,7 @@ from opinionpool.text import counted, listed, quoted, shown
 
 
 class Message(NamedTuple):
-    """Row of the table of messages in messages.md."""
+    """Row of the table in messages.md: the code of a note or error, and templates of its text and advice."""
 
     section: str
     code: str
@@ -47,7 +47,7 @@ def messages() -> dict[str, Message]:
 
 @dataclass(frozen=True)
 class Place:
-    """Place in a table: file, rows, column and the value of the cell."""
+    """Place in a table: file, rows, column and the value of the cell; `str` gives it as text."""
 
     file: str
     rows: tuple[int, ...] = ()  # from 1, as people count: lines of a text file, rows of other tables
@@ -114,7 +114,7 @@ def option_name(name: str, repeated: bool) -> str:
 
 
 def _between_commas(label: str) -> str:
-    """Return a class label as written in a list between commas."""
+    """Return a class label as written in a list between commas: in double quotes if needed."""
     doubled = label.replace('"', '""')
     return f'"{doubled}"' if doubled != label or "," in label or label != label.strip() else label
 
@@ -129,17 +129,17 @@ class Finding(Note):
 
     @property
     def kind(self) -> str:
-        """Key shared by findings that can be added: the place, and the parameters that are text or booleans."""
+        """Key that is equal for findings that `+` merges: the place, and the parameters that are text or booleans."""
         return repr([*((k, v) for k, v in self.params.items() if isinstance(v, str | bool)), str(self.place)])
 
     def __add__(self, other: Note) -> Finding:
-        """Return one finding for two parts of a table: integers are added, lists joined, floats give the largest."""
+        """One finding for two parts of a table: the sums of integers, joined lists and the largest of two floats."""
         more = other.params if isinstance(other, Finding) else {}
         both = {name: _both(value, more[name]) for name, value in self.params.items()}
         return self if both == self.params else finding(self.code, self.place, self.remedies, **both)
 
     def out_of(self, total: int) -> Finding:
-        """Return a copy of the finding with another value of the parameter `total`."""
+        """Return a copy of the finding whose text has `total` as the number of all cases."""
         return finding(self.code, self.place, self.remedies, **{**self.params, "total": total})
 
     def error(self) -> OpinionPoolError:
@@ -179,7 +179,7 @@ def finding(
 
 
 def _advice(template: str, ways: Sequence[Remedy], params: Mapping[str, object]) -> Iterator[str]:
-    """Yield the sentences of advice, without sentences about remedies that are not among `ways`."""
+    """Yield the sentences of the advice `template`, filled in, without sentences about remedies beyond `ways`."""
     for sentence in template.split(". "):
         needed = [int(name) for _, name, _, _ in _TEMPLATES.parse(sentence) if name and name.isdigit()]
         if max(needed, default=-1) < len(ways) and (ways or "{ways" not in sentence):
@@ -192,12 +192,12 @@ def fault(
     remedies: Iterable[Remedy] = (),
     **params: Any,  # noqa: ANN401 - as above
 ) -> OpinionPoolError:
-    """Return the error for a code, to be raised; parameters as for `finding`."""
+    """Return the error for a code, to be raised; arguments as for `finding`."""
     return finding(code, place, remedies, **params).error()
 
 
 def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or text that is the same
-    """Return the value of a parameter for two parts together, from its values for each part."""
+    """Return a parameter of a merged finding from its values in two findings, `one` and `other`."""
     if isinstance(one, int) and not isinstance(one, bool):
         return one + other
     if isinstance(one, float):
@@ -208,7 +208,7 @@ def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or tex
 
 
 def _count(params: Mapping[str, object]) -> int:
-    """Return the number of things that a finding is about: ``count``, else the length of its first list, else 1."""
+    """Number of cases that a finding has: ``count`` in `params`, else the length of the first list, else 1."""
     given = params.get("count")
     if isinstance(given, int):
         return given
@@ -220,7 +220,7 @@ class _Templates(Formatter):
     """String formatter for the templates of messages, which also formats nouns, lists and quotes."""
 
     def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - what a template quotes
-        """Return a value as text by a template's `spec`: quoted, counted with a noun, or as a list."""
+        """Return `value` as text, as `spec` in a template demands: quoted, counted with a noun, or as a list."""
         if isinstance(value, str):
             return value if spec == "raw" else quoted(value) if spec == "typed" else shown(value)
         if "/" in spec:

@@ -309,7 +309,7 @@ class Forecasts(Tabular):
 
     @property
     def even(self) -> Array | None:
-        """Uniform probabilities of each event's own options, (T, K), 0 elsewhere; None if events share classes."""
+        """Equal probabilities of each event's own options, (T, K), 0 elsewhere; None if all events share classes."""
         return None if self.options is None else uniform_probabilities(self.sizes, len(self.classes))
 
     @property
@@ -327,7 +327,7 @@ class Forecasts(Tabular):
         return self.resolved if self.ties is None else self.resolved | self.ties
 
     def halved(self) -> tuple[Forecasts, Index, Array]:
-        """Return forecasts in which each tie is two events of weight ½, and each event's position and weight, (S,)."""
+        """Copy in which each tie is two events of weight ½, and each new event's old position and weight, (S,)."""
         t = len(self.events)
         if self.ties is None or not self.ties.any():
             return self, np.arange(t), np.ones(t)
@@ -357,12 +357,12 @@ class Forecasts(Tabular):
 
     @cached_property
     def crowd(self) -> npt.NDArray[np.intp]:
-        """Number of forecasts for each event, (T,)."""
+        """Number of forecasts on each event, (T,)."""
         return read_only(np.bincount(self.event_index, minlength=len(self.events)))
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
-        """Position of the first forecast for each event, and last the number of forecasts, (T + 1,)."""
+        """Position of each event's first forecast, and the number of all forecasts at the end, (T + 1,)."""
         return np.append(0, np.cumsum(self.crowd))
 
     @property
@@ -425,7 +425,7 @@ class Forecasts(Tabular):
 
     @classmethod
     def joined(cls, parts: Sequence[Forecasts]) -> Forecasts:
-        """Return `parts`, by the same experts on different events, as one object, without void events and history."""
+        """Return `parts`, by the same experts on different events, as one object; its `void` and `history` are None."""
         events, cells = ([len(part.events) for part in parts], [len(part.event_index) for part in parts])
         found = end_to_end(parts, event=events, cell=cells)
         starts = np.repeat(np.cumsum([0, *events[:-1]]), cells)
@@ -495,7 +495,7 @@ class History:
 
 
 def cells_of(array: Array) -> tuple[Index, Index, Array]:
-    """Return event, expert and value of each forecast in an array (T, N) or (T, N, K), without missing ones.
+    """Return the event (M,), expert (M,) and value of each forecast in an array (T, N) or (T, N, K), NaN left out.
 
     >>> [each.tolist() for each in cells_of(np.array([[0.5, np.nan], [0.25, 0.75]]))]
     [[0, 1, 1], [0, 0, 1], [0.5, 0.25, 0.75]]
@@ -513,7 +513,7 @@ def _lengths(options: Options) -> Index:
 
 
 def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) -> tuple[object, ...]:
-    """Return the sorted classes among outcomes; 0 and 1 if no outcome is known, or all are 0 or 1."""
+    """Return the sorted classes among outcomes; (0, 1) if no outcome is known, or all are 0 or 1."""
     if outcomes is None:
         return (0, 1)
     given = np.asarray(outcomes, dtype=object if isinstance(outcomes, list | tuple) else None).ravel()
@@ -534,7 +534,7 @@ def _event_times(times: npt.ArrayLike, events: int) -> npt.NDArray[np.datetime64
 
 
 def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return a prior, given once or for each event, as an array of the given shape; NaN for an event without one."""
+    """Return a prior, given once or for each event, as an array of `shape`; NaN for an event without a prior."""
     given = check_probabilities(prior, "prior")
     outside = ~(np.isnan(given) | ((given >= LEAST) & (given < 1)))
     if outside.any():
@@ -546,13 +546,13 @@ def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def _sets(options: object) -> Options:
-    """Return the labels of each event's own options, as tuples."""
+    """Return `options`, the labels of each event's own options, as a tuple of tuples."""
     found = labels_given(options, "options", ShapeError) if not isinstance(options, (list, tuple)) else options
     return tuple(labels_given(labels, "options of each event", ShapeError) for labels in found)
 
 
 def _kept(keep: npt.ArrayLike, events: int) -> Index:
-    """Return the positions of the events to keep, from a mask or from positions."""
+    """Return the positions of the events `keep`, which is a mask of `events` events, or positions."""
     try:
         chosen = np.asarray(keep)
         positions = np.arange(events)[chosen if chosen.size else chosen.astype(np.intp)]

@@ -65,7 +65,7 @@ def label_text(label: object) -> str:
 
 
 def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, npt.NDArray[np.bool_]]:
-    """Return the labels of resolved events in their own type, and the mask of resolved events.
+    """Return the labels in `y` (T,) of resolved events, in their own type, and the mask (T,) of resolved events.
 
     Raises OutcomeError if the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
     Labels in `classes` are accepted, however they are spelt.
@@ -93,7 +93,7 @@ def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, np
 
 
 def _native(values: Labels) -> Labels:
-    """Return labels as an array of booleans or numbers if all are; an array of text is returned unchanged."""
+    """Return labels, all text, all numbers or all booleans, as an array of the type that they share."""
     found = values.tolist()
     if all(isinstance(value, str) for value in found):
         return values if found else np.array([], dtype=np.int64)
@@ -128,7 +128,7 @@ def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
 
 
 def says_open(label: object, classes: Collection[object]) -> bool:
-    """Return True if a label is -1 for an unresolved event: 0 is a class, or no class is a number."""
+    """Return True if `label` is -1 and means "unresolved": 0 is among `classes`, or none of them is a number."""
     number = isinstance(label, int | float | np.integer | np.floating) and not isinstance(label, bool)
     if not number or label != UNRESOLVED or label in classes:
         return False
@@ -155,7 +155,7 @@ def classes_of(labels: Labels, coded: bool = True) -> Labels:
 
 
 def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Codes:
-    """Return the position in `classes` of each event's outcome, (T,), -1 for unresolved events.
+    """Return the position in `classes` of each event's outcome, (T,), -1 for unresolved events (False in `known`).
 
     An OutcomeError names a label that is not among the classes, and its rows.
     """
@@ -186,7 +186,7 @@ def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Cod
 def encode_outcomes(
     outcomes: Sequence[object] | npt.ArrayLike | None, options: Iterable[Sequence[object]], events: Sequence[str]
 ) -> Codes:
-    """Return positions of outcomes among each event's options, (T,); -1 for None, NaN, and -1 if it is no option.
+    """Return the position of each outcome among its event's options, (T,); -1 for None, NaN, or a -1 that is no option.
 
     An OutcomeError names an event whose outcome is not among its options. Raises ShapeError if there is not one outcome
     for each event.
@@ -215,7 +215,7 @@ def encode_outcomes(
 
 
 def halves(outcomes: Codes, tied: npt.NDArray[np.bool_]) -> tuple[Codes, Codes, npt.NDArray[np.float64]]:
-    """Return event positions (S,) with each tied event twice, outcomes, and shares: ½ for both halves of a tie.
+    """Return positions (S,) of events, each tied one twice, their outcomes, and weights: ½ for each half of a tie.
 
     >>> [each.tolist() for each in halves(np.array([1, -1, -1]), np.array([False, True, False]))]
     [[0, 1, 1, 2], [1, 0, 1, -1], [1.0, 0.5, 0.5, 1.0]]
@@ -240,7 +240,7 @@ def event_labels(given: object, events: int, what: str) -> npt.NDArray[np.str_]:
 
 
 def option_slots(options: Options) -> tuple[str, ...]:
-    """Return names of the positions of options: as many as the largest set of options has, at least two.
+    """Return "option 1", "option 2", ...: a name for each position in the longest of `options`, at least two.
 
     >>> option_slots((("yes", "no"), ("red", "blue", "green")))
     ('option 1', 'option 2', 'option 3')
@@ -249,7 +249,7 @@ def option_slots(options: Options) -> tuple[str, ...]:
 
 
 def check_options(options: Options, events: Sequence[str]) -> None:
-    """Raise an error unless `options` has, for each event, at least two different labels.
+    """Raise a ShapeError unless `options` has a set of labels for each event.
 
     Raises ShapeError unless each event has two or more different labels.
     """
@@ -274,7 +274,7 @@ def uniform_probabilities(sizes: Index, classes: int) -> Array:
 
 
 def padded(q: Array, sizes: Index, events: Sequence[str]) -> Array:
-    """Return forecasts (T, N, K) with 0 in the positions beyond an event's `sizes`, where NaN is accepted too.
+    """Return forecasts (T, N, K) with 0 beyond the `sizes` (T,) options of an event, where NaN is accepted too.
 
     Raises ProbabilityError if such a position has a positive probability.
     """

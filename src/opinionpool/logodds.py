@@ -110,7 +110,7 @@ def normalised(q: Array) -> tuple[Array, int]:
 
 
 def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior") -> Array:
-    """Return a prior, in the users' form, as checked probabilities of all classes, (..., K).
+    """Return a prior `p`, in the form in which users give it, as checked probabilities of all classes, (..., K).
 
     Raises ProbabilityError unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then
     normalised). Raises ShapeError if the last axis of a K > 2 prior is not K long.
@@ -138,12 +138,12 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
 
 
 def prior_log_ratios(p: Array) -> Array:
-    """Return log-ratios (..., K - 1) of class probabilities (..., K), the first above 0; finite even for zeros."""
+    """Return log(p_k / p_0) (..., K - 1) of class probabilities (..., K) with p_0 > 0; finite even where p_k = 0."""
     return np.asarray(np.log(np.maximum(p[..., 1:] / p[..., :1], TINY)))
 
 
 def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
-    """Return the mask (..., K - 1) of classes after the first whose `prior` (..., K) is 0; None if there are none.
+    """Return the mask (..., K - 1) of classes after the first whose `prior` (..., K) is 0; None if no class has 0.
 
     >>> no_options(np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]))
     array([[False,  True],
@@ -154,7 +154,7 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 
 
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
-    """Return contrasts (..., K - 1) in which each class in `absent` has the mean over the event's options.
+    """Return `ratios` (..., K - 1), less the prior's, with those of `absent` classes set to the mean of the others.
 
     Centred contrasts of the options are then centred over all classes too, so that inner products are as if there were
     only the options.
@@ -169,7 +169,7 @@ def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
 
 
 def check_floor(floor: object, name: str = "a floor") -> None:
-    """Raise an ArgumentError unless `floor` is a number strictly between 0 and 1.
+    """Raise an ArgumentError, which calls it `name`, unless `floor` is a number strictly between 0 and 1.
 
     Raises ProbabilityError unless it is a number from 1e-300 to below 1.
     """
@@ -190,7 +190,7 @@ def class_floors(floor: float, prior: Array, divisor: float) -> Array:
 
 
 def raise_to_floors(q: Array, floors: Array) -> Array:
-    """Return max(floor_k, lambda q_k), with lambda such that probabilities sum to 1 (model.md, section 4)."""
+    """Return max(floor_k, lambda q_k), (..., K), with lambda such that they sum to 1 (model.md, section 4)."""
     floors = np.broadcast_to(floors, q.shape)
     low = q < floors
     rows = low.any(axis=-1)
@@ -214,7 +214,7 @@ def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
     """Return log-ratios (..., K - 1) of `q`, (..., K) or (...) if K = 2, raised to floors min(floor, prior / 100).
 
     NaN where a forecast is missing. `prior` (..., K) is 0 for classes that are no options of an event; their log-ratios
-    less the prior's are the mean over the options.
+    less the prior's are the mean of those of the options.
 
     >>> import numpy as np
     >>> log_ratios(np.array([0.8, 0.0, np.nan]), np.array([0.5, 0.5])).ravel().round(4)
@@ -268,33 +268,33 @@ def centred(ratios: Array) -> Array:
 
 
 def public_probabilities(p: Array) -> Array:
-    """Return class probabilities (..., K) in the users' form: the second class's only, (...), if K = 2."""
+    """Return class probabilities (..., K) in the form for users: only the second class's, (...), if K = 2."""
     return np.asarray(p[..., 1]) if p.shape[-1] == 2 else p
 
 
 def all_classes(p: Array, classes: int) -> Array:
-    """Return class probabilities (..., K) from the users' form, which has one number, (...), if K = 2."""
+    """Probabilities of all classes, (..., K), from the form for users: the second class's only, (...), if K = 2."""
     return np.stack([1.0 - p, p], axis=-1) if classes == 2 else p
 
 
 def public_log_odds(ratios: Array) -> Array:
-    """Return log-ratios in the users' form: log-odds (...) if K = 2, else centred log-probabilities (..., K)."""
+    """Return log-ratios in the form for users: log-odds (...) if K = 2, else centred log-probabilities (..., K)."""
     return np.asarray(ratios[..., 0]) if ratios.shape[-1] == 1 else centred(ratios)
 
 
 def uncentred(full: Array) -> Array:
-    """Return log-ratios (..., K - 1) of log-probabilities (..., K), which may be off by a constant."""
+    """Return log-ratios log(q_k / q_0) (..., K - 1) of log-probabilities (..., K), to which a constant may be added."""
     return np.asarray(full[..., 1:] - full[..., :1])
 
 
 @lru_cache(maxsize=16)
 def metric(classes: int) -> Array:
-    """Return the (K - 1) x (K - 1) matrix 2 (I - 11'/K) that defines inner products of log-ratios."""
+    """The (K - 1) x (K - 1) matrix 2 (I - 11'/K) by which inner products of two forecasts' log-ratios are taken."""
     return read_only(2.0 * (np.eye(classes - 1) - 1.0 / classes))
 
 
 def inner_products(a: Array, b: Array) -> Array:
-    """Return inner products under `metric` of log-ratios on the last axis, (...), in time linear in K.
+    """Return a' M b, (...), of log-ratios `a` and `b` (..., K - 1), with M the `metric`, in time linear in K.
 
     >>> a, b = np.array([1.0, 2.0]), np.array([0.5, -1.0])
     >>> bool(np.isclose(inner_products(a, b), a @ metric(3) @ b))
@@ -306,7 +306,7 @@ def inner_products(a: Array, b: Array) -> Array:
 
 
 def whitened(ratios: Array) -> Array:
-    """Return coordinates (..., K - 1) of log-ratios whose ordinary inner product is that of the `metric`.
+    """Return coordinates (..., K - 1) whose ordinary inner products are those of the log-ratios under `metric`.
 
     >>> a = whitened(np.array([1.0, 2.0]))
     >>> bool(np.isclose(a @ a, inner_products(np.array([1.0, 2.0]), np.array([1.0, 2.0]))))
@@ -333,7 +333,9 @@ def _metric_root(classes: int) -> Array:
 
 @lru_cache(maxsize=16)
 def signature(classes: int) -> Array:
-    """Return in row c the mean log-ratios, of size 1, of a forecast when class c happens, (K, K - 1).
+    """Return, in row c, the log-ratios of log-probabilities that are 1 for class c and 0 for others, (K, K - 1).
+
+    A model's mean of a forecast's log-ratios less the prior's, given that class c happens, is a multiple of row c.
 
     >>> signature(2).ravel()
     array([-1.,  1.])

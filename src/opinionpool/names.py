@@ -132,7 +132,7 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
     """Return forecasts in the experts' order, found by the names of a data frame's columns or a series' index.
 
-    Columns that name no expert keep their order. Raises ExpertError if they name only some experts, or others too.
+    If no name is an expert's, the order stays. Raises ExpertError if only some names are, or others are there too.
     """
     if isinstance(values, np.ndarray):
         return values

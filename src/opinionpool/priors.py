@@ -27,14 +27,14 @@ def laplace_prior(events: Array) -> Array:
 
 
 def shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:
-    """Return the prior of all events, (K,): the given one, or Laplace's estimate from the outcomes."""
+    """One prior of all events, (K,): `prior`, or Laplace's estimate from outcomes weighted by `weight` (T,)."""
     if prior is None:
         return laplace_prior(outcome_counts(forecasts, weight))
     return logodds.class_probabilities(prior, len(forecasts.classes))
 
 
 def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str = "prior") -> Array:
-    """Return a prior, given once or for each event, as class probabilities of every event, (T, K)."""
+    """Prior, given once or for each event (of shape `lead`), as class probabilities of all T events, (T, K)."""
     p = logodds.class_probabilities(prior, classes, what)
     events = int(np.prod(lead))
     if p.ndim == 1:
@@ -45,7 +45,7 @@ def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what
 
 
 def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.ArrayLike:
-    """Return the prior for pooling in the users' form: `prior` if given, else `learned` (K,), the fit's.
+    """Return the prior for pooling, in the form for users: `prior` if given, else `learned` (K,), the prior of the fit.
 
     Raises ProbabilityError if each event had its own prior in the fit, and none is given.
     """
@@ -59,7 +59,7 @@ def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
     """Return class probabilities of each event's own prior, (T, K); None if no event has a prior of its own.
 
-    If events have options of their own, these are equally probable unless an event has its own prior.
+    `prior` is for events without their own. If events have options of their own, they are equally probable by default.
     """
     t, k = len(forecasts.events), len(forecasts.classes)
     if forecasts.even is not None:
@@ -83,7 +83,7 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
 
 
 def with_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> tuple[Forecasts, npt.ArrayLike | None]:
-    """Return forecasts with a prior for each event, and None; if no event has its own, both arguments unchanged."""
+    """Return `forecasts` with each event's own prior, and None; both arguments unchanged if no event has its own."""
     own = own_priors(forecasts, prior)
     return (forecasts, prior) if own is None else (replace(forecasts, prior=own), None)
 
@@ -95,7 +95,7 @@ def own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | Non
 
 
 def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | None) -> Array:
-    """Return each event's prior over its options, 0 elsewhere; the forecasts' own priors, else `prior`, else `even`."""
+    """Return each event's prior over its options, (T, K), 0 elsewhere: its own prior, else `prior`, else `even`."""
     t, k = even.shape
     if prior is not None:
         if axes(prior, "prior") < (1 if k == 2 else 2):
@@ -115,7 +115,7 @@ def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | Non
 
 
 def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
-    """Return the sum of the weights of resolved events by outcome, (K,)."""
+    """Return the number of resolved events by outcome, (K,), each event counted `weight` (T,) times."""
     known = forecasts.resolved
     counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
     return np.asarray(counts, dtype=np.float64)

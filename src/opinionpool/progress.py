@@ -23,7 +23,7 @@ PATIENCE, UNWATCHED = 1.0, 30.0
 
 @contextmanager
 def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
-    """Context with a function to call with the share of `what` that is done, from 0 to 1; None without progress.
+    """Context with a function to call with the share (0 to 1) of the work `what` that is done; None without progress.
 
     If `progress` is True, a bar is shown on standard error, or in a notebook, if the work takes long. In a log, a line
     is written after half a minute, and then at intervals that double.

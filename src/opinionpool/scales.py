@@ -126,7 +126,7 @@ class Scale:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """Positions by key of a level; also 4/5 means 4 if 5 is the last level, and no, false and 0 mean the same."""
+        """Position of each level by `_key`; 4/5 means 4 if 5 is the last level; no, false and 0 mean the same."""
         keys = list(map(_key, self.levels))
         found = {f"{key}/{keys[-1]}": i for i, key in enumerate(keys)} | {key: i for i, key in enumerate(keys)}
         own = next((family for family in _VERDICTS if {*keys} == {*family}), None)
@@ -157,7 +157,7 @@ class Scale:
         return np.where(given < 0, np.nan, (given + 0.5) / len(self.levels))
 
     def probabilities(self, words: npt.ArrayLike, who: str = "") -> Array:
-        """Return the probability of each level in `words`; NaN if missing. Raises ProbabilityError for other words."""
+        """Probability of each level in `words`; NaN if missing. ProbabilityError, about `who`, for other words."""
         given = np.asarray(words)
         values, position = np.unique(given if given.dtype.kind in "fiu" else _texts(words), return_inverse=True)
         places, found = self._places, []
@@ -169,7 +169,7 @@ class Scale:
         return np.asarray(self.probability(found)[position.reshape(np.shape(words))])
 
     def as_classes(self, outcomes: Sequence[object]) -> tuple[object, ...]:
-        """Return the levels as classes of the outcomes' type; () unless over two outcomes occur, and all are levels.
+        """Return the levels as classes of the outcomes' type; () unless at least three levels, and only levels, occur.
 
         >>> Scale.of("0-3").as_classes([0, 3, 2]), Scale.of("0-3").as_classes([0, 1])
         ((0, 1, 2, 3), ())
@@ -182,7 +182,7 @@ class Scale:
         return tuple(named.get(i, int(level) if numbers else level) for i, level in enumerate(self.levels))
 
     def over_classes(self, p: npt.ArrayLike) -> Array:
-        """Return probabilities (..., M) of the levels as classes, falling exponentially with distance from `p`.
+        """Return probabilities (..., M) of the levels as classes, falling exponentially with the distance from `p`.
 
         >>> Scale.of("1-3").over_classes([0.5]).round(2).tolist()
         [[0.09, 0.83, 0.09]]
@@ -193,7 +193,7 @@ class Scale:
         return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
     def typical(self, p: float) -> str:
-        """Return a mean probability as the text of a level or, if the scale has two levels, of the upper one's share.
+        """Return an expert's mean probability as the text of a level or, of two levels, as the share of the upper one.
 
         >>> Scale.of("1-10").typical(0.72), Scale.of("no,yes").typical(0.65), Scale.of("bad,fair,good").typical(0.7)
         ('7.7', '80% yes', 'good')
@@ -221,7 +221,7 @@ def scales_given(given: object) -> dict[str, Scale]:
 
 
 def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale]:
-    """Return scales by expert, in the order of two classes; of more classes, the levels must be these classes.
+    """Return scales by expert, each reversed if needed so that its levels rise towards the second of two `classes`.
 
     Raises ArgumentError if there are more than two classes, and a scale's levels are not these classes in order.
     """
@@ -232,12 +232,12 @@ def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale
 
 
 def scale_texts(given: object) -> dict[str, str]:
-    """Return the text of each scale, by expert or under "*"."""
+    """Return each scale as text, such as "1-5", by expert, or under "*" for all experts."""
     return {name: str(scale) for name, scale in scales_given(given).items()}
 
 
 def written(given: object) -> object:
-    """Return one scale, or scales by expert, as text that `scales_given` reads; text and None unchanged."""
+    """Scales, one or by expert, as text or a dict of texts that `scales_given` reads; text and None unchanged."""
     texts = scale_texts(given)
     return given if given is None or isinstance(given, str) else texts.get(ALL, "") if {*texts} == {ALL} else texts
 
@@ -252,7 +252,7 @@ def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
 
 
 def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
-    """Return the level, with its scale, that an expert's probability means; "" for experts without a scale."""
+    """Level nearest to an expert's probability `p`, as "4 of 1-5"; "" if `p` is NaN or the expert has no scale."""
     scale = scale_of(scales, expert)
     return "" if scale is None or p != p else f"{scale.nearest(p)} of {scale}"
 
@@ -271,7 +271,7 @@ def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str,
 
 
 def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -> Array:
-    """Return levels (T, N) as probabilities by the experts' scales; columns of experts without a scale are unchanged.
+    """Return levels `values` (T, N) as probabilities, by the experts' scales; columns without a scale are unchanged.
 
     Raises ShapeError or ProbabilityError for another shape, or a value that is no level.
     """
@@ -293,10 +293,10 @@ def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -
 def towards(
     p: Array, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
 ) -> tuple[Array, Sequence[object], dict[str, Scale]]:
-    """Return probabilities of levels, and the classes and scales, once the outcomes that occur are known.
+    """Return probabilities, classes and scales once `classes` are known, from probabilities `p` (T, N) of levels.
 
-    Levels that are names of the two classes are put in the order of the classes; (T, N). If all experts share a scale,
-    and outcomes are levels of it, the levels are the classes; (T, N, K).
+    If all experts share a scale with three or more levels as outcomes, its levels are the classes: (T, N, K). Otherwise
+    (T, N), with 1 - p where a scale rises towards the first class.
     """
     own = {name: scale for name in experts if (scale := scale_of(scales, name)) is not None}
     shared = next(iter(own.values())) if len(own) == len(experts) and len({*own.values()}) == 1 else None
@@ -309,7 +309,7 @@ def towards(
 def facing(
     experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
 ) -> tuple[Mask, dict[str, Scale]]:
-    """Return the mask (N,) of experts whose scale has the two classes in reverse order, and scales in class order."""
+    """Return the mask (N,) of experts whose scale rises towards the first class, and all scales, those reversed."""
     own = [scale_of(scales, name) for name in experts]
     faced = [None if scale is None else scale.facing(classes) for scale in own]
     turned = np.array([one != other for one, other in zip(own, faced, strict=True)], dtype=bool)
@@ -317,12 +317,12 @@ def facing(
 
 
 def in_classes(values: object, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]) -> Array:
-    """Return levels (T, N) as probabilities of the second of two classes, (T, N), or of all K classes, (T, N, K)."""
+    """Levels `values` (T, N) as probabilities of the second of two classes, (T, N), or of K classes, (T, N, K)."""
     return towards(coded(values, experts, scales), experts, scales, classes)[0]
 
 
 def without_ties(outcomes: Any, scales: Mapping[str, Scale]) -> tuple[Any, Mask | None]:  # noqa: ANN401 - as they are given
-    """Return outcomes with None for ties of preferences, and the mask (T,) of ties, or None if there is no tie."""
+    """Return outcomes with None in place of ties of preferences, and the mask (T,) of ties; None if there is no tie."""
     preferences = [scale for scale in scales.values() if scale.is_tie("tie")]
     if not preferences or outcomes is None:
         return outcomes, None
@@ -340,7 +340,7 @@ def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
 
 
 def _key(word: object) -> str:
-    """Return the key that equal levels share: the value of a number, a word without case and outer blanks."""
+    """Key of a level, equal for all its spellings: a number's value, a word without case and outer blanks."""
     text = str(word).strip().lower()
     text = (_PREFERENCES | PLACES).get(text, text)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 
 def shown(value: object) -> str:
-    """Return a name or cell in quotes for a message, cut if it is long.
+    """Return a name or cell in quotes, as messages show it; cut if it is long.
 
     >>> shown("q1"), shown(0), len(shown("x" * 1000))
     ("'q1'", '0', 62)
@@ -97,7 +97,7 @@ def typed(word: str) -> str:
 
 
 def _bare(sign: str) -> str:
-    """Return a character as it is written between $' and ', where a backslash begins an escape."""
+    """Return the character `sign` as it is written between $' and ', where a backslash begins an escape."""
     if sign.isprintable():
         return f"\\{sign}" if sign in "\\'" else sign
     return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))
