@@ -47,7 +47,7 @@ MOST_COMPARED = 1 << 32
 
 @dataclass(frozen=True)
 class Check:
-    """Finding of a check of the forecasts or of the model's assumptions.
+    """Finding of one check: what was measured, in numbers and words, and whether the model's assumption fails.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Check:
 
 
 def family(code: str, tested: Sequence[Check], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """Alarms in `tested` (Holm, of `tests` tests), least p first; else one check: `fine`, or `idle` if untested."""
+    """Alarms among the checks `tested` (Holm, of `tests` tests); without one, `fine`, or `idle` if none is tested."""
     if not tested:
         return [_in_order(code, idle)]
     adjusted = holm(np.array([each.p for each in tested]), tests)
@@ -90,7 +90,7 @@ def _in_order(code: str, text: str, statistic: float | None = None, p: float | N
 
 
 def holm(p: Array, tests: int = 0) -> Array:
-    """P-values corrected by Holm (1979), (M,), for `p` (M,), the M smallest p-values of `tests` tests."""
+    """P-values (M,) corrected by Holm (1979); `p` (M,) has the M smallest p-values of `tests` tests (0: of M)."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate((max(tests, len(p)) - np.arange(len(p))) * p[order])
@@ -98,7 +98,7 @@ def holm(p: Array, tests: int = 0) -> Array:
 
 
 def welch(one: Array, two: Array) -> float:
-    """Two-sided p-value of Welch's t test; 1 where neither sample varies."""
+    """Two-sided p-value of Welch's t test of equal means of two samples; 1 if neither sample varies."""
     if np.ptp(one) == np.ptp(two) == 0:
         return 1.0
     a, b = (float(x.var(ddof=1)) / len(x) for x in (one, two))
@@ -107,14 +107,14 @@ def welch(one: Array, two: Array) -> float:
 
 
 def two_sided(t: float, freedom: float) -> float:
-    """Two-sided p-value of `t` under Student's t distribution with `freedom` degrees."""
+    """Two-sided p-value of the t statistic `t` under Student's t distribution with `freedom` degrees."""
     from scipy.special import stdtr
 
     return 2.0 * float(stdtr(freedom, -abs(t)))
 
 
 def spearman(values: Array) -> tuple[float, float]:
-    """Spearman correlation of `values` with their positions (0 if all are equal), and its two-sided p-value."""
+    """Spearman correlation of `values` with their order (0 if all are equal), and its two-sided p-value."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(counts) == 1:
         return 0.0, 1.0
@@ -125,7 +125,7 @@ def spearman(values: Array) -> tuple[float, float]:
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:
-    """Probability of `successes` or more of `trials`, by the binomial distribution."""
+    """Binomial probability of `successes` or more in `trials` trials, each successful with `probability`."""
     from scipy.special import bdtrc
 
     return float(bdtrc(successes - 1, trials, probability))
@@ -146,7 +146,7 @@ def not_normal(values: Array) -> float:
 
 
 def normality(residuals: Residuals) -> list[Check]:
-    """Test whether contrasts are normal within an outcome: Anderson and Darling's test."""
+    """Test whether each expert's log-odds are normally distributed given the outcome: Anderson-Darling test."""
     tested = []
     for name, rows in residuals.each(ENOUGH):
         values = residuals.values[rows].ravel()
@@ -166,7 +166,7 @@ def normality(residuals: Residuals) -> list[Check]:
 
 
 def spreads(residuals: Residuals) -> list[Check]:
-    """Test whether the variance of each expert's contrasts differs by outcome: Brown-Forsythe test with Welch's t."""
+    """Test whether the variance of each expert's log-odds differs by outcome: Brown-Forsythe test with Welch's t."""
     tested = []
     for name, rows in residuals.each(2 * EACH):
         outcome, values = residuals.outcome[rows], residuals.values[rows]
@@ -187,7 +187,7 @@ def spreads(residuals: Residuals) -> list[Check]:
 
 
 def _sides(residuals: Residuals, values: Array, outcome: Index) -> list[tuple[int, Array, Array]]:
-    """Return each class with at least `EACH` values on both sides: index, `values` where it happened, and where not."""
+    """For each class with `EACH` values or more on both sides: index, `values` where it happened, those where not."""
     classes = [1] if residuals.classes == 2 else range(residuals.classes)
     if residuals.forecasts.options is not None:
         classes = []
@@ -201,7 +201,7 @@ def _happens(residuals: Residuals, c: int) -> str:
 
 
 def correlations(residuals: Residuals) -> list[Check]:
-    """Test whether the correlation between experts differs by outcome: Welch's t of the mean correlation per event."""
+    """Test whether experts' correlation differs by outcome: Welch's t of the mean product of errors per event."""
     k, t = residuals.classes, len(residuals.forecasts.events)
     cell = residuals.expert * k + residuals.outcome
     squares = (residuals.values**2).sum(axis=1)
@@ -225,7 +225,7 @@ def correlations(residuals: Residuals) -> list[Check]:
 
 
 def drift(residuals: Residuals) -> list[Check]:
-    """Test for a trend in an expert's bias or score: Spearman's correlation of daily means with time."""
+    """Test for a trend over time in an expert's bias or log score: Spearman's correlation of daily means with time."""
     times = residuals.forecasts.times
     if times is None:
         return [_in_order("drift", "whether experts change over time: the forecasts have no times")]
@@ -256,7 +256,7 @@ def _trend(name: str, what: str, r: float, dates: int) -> str:
 
 
 def leakage(residuals: Residuals) -> list[Check]:
-    """Check for experts who are right with extreme confidence nearly everywhere, as if they had seen the outcomes."""
+    """Find experts who are right with extreme confidence on nearly all events, as if they had known the outcomes."""
     found, shares = [], []
     for name, rows in residuals.each(OUTCOMES):
         seen = np.bincount(residuals.outcome[rows], minlength=residuals.classes)
@@ -276,7 +276,7 @@ def leakage(residuals: Residuals) -> list[Check]:
 
 
 def placeholders(forecasts: Forecasts) -> list[Check]:
-    """Test whether an expert forecasts exactly 50%, or 1/K of each class, suspiciously often."""
+    """Test whether an expert forecasts exactly 50%, or 1/K of each class, too often for it to be an opinion."""
     binary, own = len(forecasts.classes) == 2, forecasts.options is not None
     order = np.argsort(forecasts.expert_index, kind="stable")
     sizes = forecasts.sizes[forecasts.event_index[order]]
@@ -297,7 +297,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """Number of forecasts of 50%, p-value of there being so many, and mean number at neighbouring percentages."""
+    """Number of forecasts of exactly 50%, p-value of so many by chance, and mean number at values nearby, on a grid."""
 
     def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())
@@ -311,7 +311,7 @@ def _halves(forecast: Array) -> tuple[int, float, float]:
 
 
 def _evens(forecast: Array, sizes: Index) -> tuple[int, float, float]:
-    """Number of uniform forecasts (to a whole per cent), p-value, and count of the most frequent other forecast."""
+    """Number of forecasts of 1/K each (to 1%), p-value of so many, and number of the most frequent other forecast."""
     even = np.abs(forecast - uniform_probabilities(sizes, forecast.shape[1])).max(axis=1) < 0.0075
     _, repeated = np.unique(forecast[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
@@ -322,7 +322,7 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 
 
 def duplicates(forecasts: Forecasts) -> list[Check]:
-    """Test pairs of experts for identical, or exactly opposite, forecasts on nearly every event that both answer."""
+    """Test pairs of experts for identical, or exactly opposite, forecasts on nearly all events that both answer."""
     t, n = forecasts.shape
     kinds = ("clones", "complements") if len(forecasts.classes) == 2 else ("clones",)
     if n * n * t > MOST_COMPARED:
@@ -335,7 +335,7 @@ def duplicates(forecasts: Forecasts) -> list[Check]:
 
 
 def _codes(forecasts: Forecasts) -> Codes:
-    """Integer codes (3, N, T): of each forecast, of the same one again, and of its opposite; negative if missing."""
+    """Integer codes (3, N, T): of each forecast, of the same one again, and of the opposite one; below 0 if missing."""
     t, n = forecasts.shape
     p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)

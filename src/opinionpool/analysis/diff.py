@@ -40,7 +40,7 @@ FEATURES = ("weight", "calibration", "accuracy", "bias")
 
 
 class Move(NamedTuple):
-    """Change of one answer between two pools, by step."""
+    """Change of one answer between two pools, split into the parts due to each of `STEPS`."""
 
     event: str
     label: object | None  # the class that it is about; None for binary events
@@ -55,14 +55,14 @@ class Move(NamedTuple):
 
 
 class ExpertChange(NamedTuple):
-    """Features of one expert in the old and the new pool; NaN where a pool does not know the expert."""
+    """Features (weight, accuracy, ...) of one expert in two pools; NaN where a pool does not know the expert."""
 
     expert: str
     old: dict[str, float]  # values of `FEATURES` by name
     new: dict[str, float]
 
     def change(self, feature: str) -> float:
-        """Change of a feature, new less old."""
+        """Value of `feature` in the new pool less its value in the old pool."""
         return self.new[feature] - self.old[feature]
 
 
@@ -108,7 +108,7 @@ class Diff(Tabular):
     notes: tuple[Note, ...] = field(default=())
 
     def _table(self) -> dict[str, list[Any]]:
-        """Table of the moves, or of the experts if no answer moved."""
+        """Columns with a row for each move or, if no answer moved, for each expert."""
         if not self.moves:
             table: dict[str, list[Any]] = {"expert": [each.expert for each in self.experts]}
             for feature in FEATURES:
@@ -202,12 +202,12 @@ def diff(
 
 
 def alike(old: TrainedPool, new: TrainedPool) -> tuple[TrainedPool, TrainedPool]:
-    """Return both pools with named classes; a pool without names of classes takes the other pool's names."""
+    """Both pools with names of classes: a pool that has none takes the other pool's names."""
     return old.named(new.classes), new.named(old.classes)
 
 
 def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
-    """Notes if the old pool or its forecasts seem to be later than the new ones; an empty list otherwise."""
+    """Notes if the old pool or its forecasts seem later than the new ones; an empty list otherwise."""
     texts = []
     waiting = {event for event, resolved in zip(new.events, new.resolved.tolist(), strict=True) if not resolved}
     # Outcomes that are taken back are few; those that are not known yet are most of what differs.
@@ -226,7 +226,7 @@ def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
 
 
 def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
-    """Forecasts matched to the classes of the pool `trained`; raises an `ExpertError` for unknown experts."""
+    """Forecasts in terms of the classes of the pool `trained`; an `ExpertError` for experts whom it does not know."""
     found = matched(forecasts, trained, f"the {which} file")
     present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
     known = set(trained.experts)
@@ -238,7 +238,7 @@ def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
 
 
 def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]:
-    """Old and new forecasts on the events in both that are open in `new`, in the order of `new`."""
+    """Old and new forecasts on the events that both answer and that are open in `new`, in the order of `new`."""
     places = {event: i for i, event in enumerate(old.events)}
     answered, before = new.crowd > 0, old.crowd > 0
     shared = [
@@ -253,7 +253,7 @@ def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]
 def _resolved(
     old: TrainedPool, new: TrainedPool, forecasts: Forecasts, outcomes: Sequence[str]
 ) -> tuple[Resolved, ...]:
-    """The old pool's answers about events whose outcomes the new pool has learned, in the order of `forecasts`."""
+    """The old pool's answers about `outcomes`, the events whose outcomes the new pool has learned, if it has them."""
     learned, wanted = None if new.stream is None else new.stream.sample()[0], set(outcomes)
     rows = [t for t, event in enumerate(forecasts.events) if event in wanted and forecasts.crowd[t] > 0]
     if learned is None or not rows:
@@ -272,7 +272,7 @@ def _resolved(
 def _moves(
     old: TrainedPool, new: TrainedPool, stages: Stages | None, was: Forecasts, now: Forecasts
 ) -> tuple[Move, ...]:
-    """Moves of the answers about open events, each split into the parts due to `STEPS`."""
+    """Changes of the answers about open events from `was` to `now`, each split into parts due to `STEPS`."""
     if not now.events:
         return ()
     # Where a pool was fitted by another release, what this one makes of the same shows which part is the release's.
@@ -309,7 +309,7 @@ def _moves(
 
 
 def _same_settings(old: TrainedPool, new: TrainedPool) -> bool:
-    """Return True if both pools have equal rules, options, priors, floors and half-lives."""
+    """Return True if both pools have the same rule, options, prior, floors and half-life."""
 
     def settings(trained: TrainedPool) -> tuple[object, ...]:
         stream = trained.stream
@@ -321,20 +321,20 @@ def _same_settings(old: TrainedPool, new: TrainedPool) -> bool:
 
 
 def _plain(trained: TrainedPool) -> dict[str, str]:
-    """Options of a pool's fit as strings, for comparison."""
+    """Options of a pool's fit, each value as a string, so that options of two pools can be compared."""
     return {
         name: str(value.to_dict() if isinstance(value, Beliefs) else value) for name, value in trained.options.items()
     }
 
 
 def _refitted(old: TrainedPool, new: TrainedPool) -> Fitted:
-    """Fit to the new pool's events with the old pool's options and settings; the new fit if a stream is missing."""
+    """Fit to the new pool's events with the old pool's options and settings; the new fit if a pool keeps no events."""
     stream = None if old.stream is None or new.stream is None else with_settings(old.stream, new.stream)
     return new.learned if stream is None else stream.fit(old.name, **old.options)
 
 
 def _answers(state: Fitted, forecasts: Forecasts) -> Array:
-    """Pooled probabilities of events, with the pool's prior for events without own priors."""
+    """Pooled probabilities of all events; the prior of the fit `state` is used for events without their own."""
     fill = None
     if forecasts.prior is not None and state.prior is not None:
         fill = public_probabilities(state.prior)
@@ -343,7 +343,7 @@ def _answers(state: Fitted, forecasts: Forecasts) -> Array:
 
 
 def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move] = (), stages: Stages | None = None) -> Diff:
-    """Differences of priors, events and experts between two pools, with `moves` and `stages` as given."""
+    """Differences between two pools in priors, experts and, by `stages`, events; `moves` are copied into it."""
     was, now = _features(old.learned), _features(new.learned)
     nothing = dict.fromkeys(FEATURES, float("nan"))
     names = dict.fromkeys((*new.experts, *old.experts))
@@ -365,7 +365,7 @@ def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move] = (), sta
 
 
 def _features(state: Fitted) -> dict[str, dict[str, float]]:
-    """Features (`FEATURES`) of each expert by name, NaN where the pool has none."""
+    """Values of `FEATURES` (weight, accuracy, ...) by expert and name; NaN for a feature that the pool lacks."""
     n = len(state.experts)
     unknown = np.full(n, np.nan)
     columns = {"weight": unknown if state.weights is None else state.weights}
@@ -382,7 +382,7 @@ def _features(state: Fitted) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Intermediate streams between an old and a new stream, and the ids of the events in which the two differ."""
+    """Streams on the way from an old to a new stream, and the ids of the events in which old and new differ."""
 
     # the old stream, with outcomes, forecasts, weights, dates, topics and groups of resolved events as in the new one,
     # and without events that the new one does not have; None if there is no such difference
@@ -395,7 +395,7 @@ class Stages:
 
 
 def stages_between(old: Stream, new: Stream) -> Stages | None:
-    """Stages between two streams; None if a sample is incomplete, or only one stream has priors for each event.
+    """Stages between two streams; None if one has not kept all events, or if only one has own priors of events.
 
     Raises an ArgumentError if the streams have different classes.
     """
@@ -433,7 +433,7 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
 
 
 def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Event], dict[object, Event]]:
-    """Resolved and open events by id, or by a hash of contents without ids; experts are positions in `names`."""
+    """Resolved and open events by id (by a hash if it is empty); experts become positions in `names`."""
     columns = places(state.experts, names)
     resolved: dict[str, Event] = {}
     for priority, block in state.sample.parts:
@@ -455,7 +455,7 @@ def _own_priors(state: StreamState) -> bool:
 
 
 def with_settings(settings: Stream, events: Stream) -> Stream | None:
-    """Stream with the events of `events` and the settings of `settings`; None if `events` has not kept all events."""
+    """Stream with the settings of `settings` and the events of `events`; None if that has not kept all events."""
     state = events._settled()
     if not state.sample.complete:
         return None
@@ -475,7 +475,7 @@ def _same(one: Event, other: Event) -> bool:
 
 
 def _facts(event: Event) -> tuple[object, ...]:
-    """Facts of an event that a fit uses: group, topic and, if it has ended, its date and the time of asking."""
+    """Facts of an event that a fit uses: if it has ended, its date and when it was asked, and its group and topic."""
     end = (event.time, event.asked) if event.settled else (None, None)
     return *end, event.group or "", event.topic or ""
 
@@ -485,7 +485,7 @@ def _numbers(prior: object) -> np.ndarray:
 
 
 def _stream(like: Stream, events: list[Event], names: list[str], known: int) -> Stream:
-    """Stream with the settings of `like`, the given events, the first `known` experts and those with forecasts."""
+    """Stream with the settings of `like`, the `events`, and the first `known` of `names` and all who forecast."""
     made = Stream(
         like.classes,
         prior=None if like.prior is None else logodds.public_probabilities(like.prior),

@@ -129,7 +129,7 @@ class Explanation(Tabular):
     given_levels: tuple[str, ...] | None = None
 
     def _table(self) -> dict[str, list[Any]]:
-        """A row for each expert, or for each expert and class."""
+        """Columns with a row for each expert, or for each expert and class if K > 2."""
         n, k = len(self.experts), 1 if self.probability.ndim == 0 else len(self.classes)
         table: dict[str, list[Any]] = {"expert": [name for name in self.experts for _ in range(k)]}
         if k > 1:
@@ -206,7 +206,7 @@ def explain_event(
 
 
 def event_position(forecasts: Forecasts, event: str | int) -> int:
-    """Position of an event that is given by name or position; names take precedence."""
+    """Position of the event called `event` or at position `event`; an ArgumentError if there is none."""
     if isinstance(event, (int, np.integer)) and not isinstance(event, bool):
         if not 0 <= event < len(forecasts.events):
             raise ArgumentError(f"there are events 0 to {len(forecasts.events) - 1}, and no {event}")
@@ -317,7 +317,7 @@ def explain(
 
 
 def _mixed(found: Explanation) -> list[Note]:
-    """Note on the share of the answer that is not the weighted pool's; an empty list if there is no mixture."""
+    """Note on the share of the answer that other pools and single experts have; an empty list if they have none."""
     if found.members_share is None:
         return []
     text = (
@@ -328,7 +328,7 @@ def _mixed(found: Explanation) -> list[Note]:
 
 
 def _members_share(state: Fitted, batch: Batch) -> float | None:
-    """Share of the answer that does not come from the log pool; None if there is no mixture."""
+    """Share of the answer that comes from the simple average and single experts; None if there is no mixture."""
     members = state.members if isinstance(state, FittedPanel) else None
     if members is None or not batch.answered_by(members.count > 0)[0]:
         return None
@@ -336,7 +336,7 @@ def _members_share(state: Fitted, batch: Batch) -> float | None:
 
 
 def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | None) -> Array | None:
-    """Shift of the log-ratios by the topic, (K - 1,); None without a topic model or an informative forecast."""
+    """What the topic adds to the log-ratios, (K - 1,); None without a topic model or an informative forecast."""
     if not topic or not isinstance(state, FittedPanel) or state.topics is None:
         return None
     if not batch.answered_by(state.panel.informative)[0]:
@@ -346,7 +346,7 @@ def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | 
 
 
 def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
-    """Notes on informative experts with negative weights."""
+    """Notes on experts with negative weights, saying why; experts who add nothing to this answer are left out."""
     if found.weights is None:
         return []
     nonzero = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)
@@ -385,7 +385,7 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
 
 
 def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
-    """Name of the expert with a positive weight most correlated with expert `i`; a general phrase if nobody has one."""
+    """Name of the expert with positive weight who is most correlated with expert `i`; a phrase if nobody is."""
     assert found.weights is not None
     if isinstance(panel, Panel) and not isinstance(panel.parts.dependence, CommonCorrelation):
         here = [panel.names.index(name) for name in found.experts]
@@ -399,7 +399,7 @@ def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
 
 
 def _at_floor(found: Explanation) -> list[Note]:
-    """Note that a floor makes the answer differ from the sum; an empty list if the answer is the sum."""
+    """Note that the answer is not the sum of its parts, because of a floor; an empty list if it is the sum."""
     if found.scale == "log-odds":
         total = np.atleast_1d(found.total)
         raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))
@@ -414,7 +414,7 @@ def _at_floor(found: Explanation) -> list[Note]:
 def _without(
     state: Fitted, q: Array, present: Index, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None, topic: str | None
 ) -> Array:
-    """Answers with each of the `present` experts left out in turn, (n,), or (n, K)."""
+    """Answers to forecasts `q` without each of the experts `present` in turn, (n,), or (n, K) if K > 2."""
     answers = []
     for block in blocks(len(present), q.size):
         left = present[block]
@@ -425,14 +425,14 @@ def _without(
 
 
 def by_effect(why: Explanation) -> list[int]:
-    """Positions of the experts by decreasing absolute contribution."""
+    """Positions in `why.experts` by decreasing absolute contribution (if K > 2, the largest over classes)."""
     size = np.abs(why.contributions)
     size = size if size.ndim == 1 else size.max(axis=1)
     return [int(i) for i in np.argsort(-size, kind="stable")]
 
 
 class Step(NamedTuple):
-    """One bar of a waterfall chart: label, and probability before and after."""
+    """One bar of a waterfall chart: what is added, and the probability before and after it is."""
 
     name: str
     before: float
@@ -440,7 +440,7 @@ class Step(NamedTuple):
 
 
 def steps(why: Explanation, at: int) -> list[Step]:
-    """Moves of the probability of class `at` from the prior to the answer, the largest contributions first."""
+    """Steps of the probability of class `at` from the prior to the answer; experts come by decreasing contribution."""
     parts = [why.contributions[i] for i in by_effect(why)]
     names = [why.experts[i] for i in by_effect(why)]
     if np.any(why.intercept != 0):
@@ -462,14 +462,14 @@ def steps(why: Explanation, at: int) -> list[Step]:
 
 
 def _class_probability(total: Array, at: int) -> float:
-    """Probability of class `at`, from `total`: log-odds for two classes, else centred log-probabilities."""
+    """Probability of class `at` from `total`: log-odds if K = 2, else centred log-probabilities (K,)."""
     return of_class(
         np.asarray(logodds.expit(total) if total.ndim == 0 else logodds.softmax(logodds.uncentred(total))), at
     )
 
 
 def of_class(p: Array, at: int) -> float:
-    """Probability of class `at`, from `p`: a number for two classes, else one for each class."""
+    """Probability of class `at` from `p`: the second class's if `p` is a number, else an array (K,)."""
     if p.ndim == 0:
         return float(p) if at == 1 else 1.0 - float(p)
     return float(p[at])
@@ -477,7 +477,7 @@ def of_class(p: Array, at: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class WeightTable:
-    """Weights of N experts, the largest first, and bounds of each weight's interval; NaN where unknown."""
+    """Weights of N experts, the largest first, with the bounds of their intervals; NaN where unknown."""
 
     experts: tuple[str, ...]
     # weight, low, high: (N,)
@@ -488,7 +488,7 @@ class WeightTable:
 
 
 def weight_table(state: Fitted, level: float = 0.9) -> WeightTable | None:
-    """Table of a fit's weights with intervals; None if the fit has no weights."""
+    """Weights of a fit, sorted, with intervals at `level`; None if the fit has no weights."""
     if state.weights is None:
         return None
     weight = np.asarray(state.weights, dtype=np.float64)

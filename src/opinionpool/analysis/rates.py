@@ -39,7 +39,7 @@ ASSUMPTION = "experts are taken to err in every group as in the others, given th
 
 
 class RateDifference(NamedTuple):
-    """Difference between the shares of two groups, with an interval."""
+    """Difference between the shares of events that happen in two groups, with an interval."""
 
     difference: float
     low: float
@@ -136,7 +136,7 @@ class Rates(Tabular):
 
 
 def rival_key(name: str) -> str:
-    """Column name of another estimator's shares, such as rogan_gladen for Rogan-Gladen."""
+    """Column name for the estimates by the method `name`, such as rogan_gladen for Rogan-Gladen."""
     return re.sub(r"\W+", "_", name.lower()).strip("_")
 
 
@@ -233,7 +233,7 @@ def rates_of(
     others: dict[str, Rate],
     level: float,
 ) -> Rates:
-    """Rates of G groups from the posterior of each class's shares; `sizes` counts all and resolved events, (G,)."""
+    """Rates of the groups `names` from each class's posterior `shares`; `sizes`: numbers of all, resolved events."""
     several, size = len(shares) > 1, sizes[0]
     rate, low, high = (
         np.stack(part, axis=-1)
@@ -254,13 +254,13 @@ def rates_of(
 
 
 def _whole(rate: Array, low: Array, high: Array, size: npt.NDArray[Any]) -> tuple[Array, Array]:
-    """Bounds of intervals about `rate`, moved outwards to whole numbers of events."""
+    """Ends of intervals (`low`, `high`) about `rate`, moved outwards to whole numbers of events in `size`."""
     low, high = np.floor(low * size + ROUNDING) / size, np.ceil(high * size - ROUNDING) / size
     return np.minimum(low, rate), np.maximum(high, rate)
 
 
 def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
-    """Forecasts of a file or table, on the pool's scales, with the columns `by` as topics; and the resulting `by`."""
+    """Forecasts of a file or table on the pool's scales, the columns `by` as their topics; and "topic" for `by`."""
     from opinionpool.scales import scales_given
     from opinionpool.tables.options import ReadOptions
     from opinionpool.tables.read import read_with
@@ -295,7 +295,7 @@ def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> None:
 
 
 def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
-    """Fitted panel of a loaded pool, a stream or an estimator; an error if there is none with a posterior."""
+    """Fitted panel of a loaded pool, stream or estimator; an error if it has no posterior."""
     state: Any = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
     state = state.learn() if hasattr(state, "learn") else state
     if hasattr(state, "fit"):
@@ -314,7 +314,7 @@ def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
 
 
 def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
-    """Names of the groups, sorted, and the group of each event, (T,)."""
+    """Sorted names of the groups that `by` makes of the events, and the position of each event's group, (T,)."""
     t = len(forecasts.events)
     if by is None:
         return ("all",), np.zeros(t, dtype=np.intp)
@@ -334,7 +334,7 @@ def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """Likelihood ratios of the classes on T events: pooled answers relative to the events' priors."""
+    """Likelihood ratios of the classes on T events: pooled probabilities over the events' priors."""
 
     answers: Array  # (T, K); pooled probabilities
     base: Array  # (T, K); logarithms of the events' own priors
@@ -343,7 +343,7 @@ class Likelihoods:
 
     @classmethod
     def of(cls, state: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike | None) -> Likelihoods:
-        """Likelihood ratios of the events of `forecasts`, by a fitted panel."""
+        """Likelihood ratios of the events of `forecasts` by the fitted panel `state`; `prior` as for `rates`."""
         if forecasts.options is not None:
             raise ArgumentError("events have options of their own, so no class has a share of them all")
         if len(forecasts.classes) != len(state.classes):
@@ -372,7 +372,7 @@ class Likelihoods:
 
 
 def class_scores(ratios: Array, share: Array) -> Array:
-    """Log-likelihood ratio of each class to all others, (T, K), from log-likelihoods `ratios` and classes' `share`."""
+    """Log-likelihood ratio of each class to all others, (T, K), from `ratios` to class 0 and classes' `share`."""
     others = 1.0 - np.eye(ratios.shape[1])
     most = ratios.max(axis=1, keepdims=True)
     rest = np.log((np.exp(ratios - most) * share) @ others + 1e-300) - np.log(share @ others)
@@ -380,7 +380,7 @@ def class_scores(ratios: Array, share: Array) -> Array:
 
 
 def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[Binned, tuple[float, float]]:
-    """Binned events with the fit's events (class `c`) as a last group, and the argument `believed` of `posterior`."""
+    """`data` with the events of the fit as a last group, and the argument `believed` of `posterior`, for class `c`."""
     groups = data.counts.shape[1]
     parts = [(data, np.arange(groups))]
     if seen is None:
@@ -392,7 +392,7 @@ def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:
-    """Most probable shares of the classes in each group, (G, K), by EM, shrunken slightly towards equal shares."""
+    """Most probable shares of the classes in each group, (G, K), by EM, shrunken slightly towards 1/K."""
     k = ratios.shape[1]
     share = np.full((groups, k), 1.0 / k)
     known = np.eye(k)[outcome] * (outcome >= 0)[:, None]
@@ -406,7 +406,7 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
 
 
 def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
-    """Information about each class's share if the other classes' mix is unknown, relative to a known mix, (G, K)."""
+    """Information about each class's share with the other classes' mix unknown, relative to it known, (G, K)."""
     groups, k = share.shape
     if k == 2:
         return np.ones((groups, k))
@@ -422,7 +422,7 @@ def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
 
 
 def _notes(names: Sequence[str], unlikely: Array) -> tuple[Note, ...]:
-    """Note on groups whose forecasts contradict the assumption of common likelihoods; empty if there are none."""
+    """Note on groups in which experts seem to err otherwise than in the others (p-values); empty if there are none."""
     found = [name for name, p in zip(names, unlikely, strict=True) if p < UNLIKE / len(names)]
     if not found:
         return ()
@@ -434,7 +434,7 @@ def _notes(names: Sequence[str], unlikely: Array) -> tuple[Note, ...]:
 
 
 class Rate(NamedTuple):
-    """Shares of G groups, (G,), or (G, K) when K > 2, and bounds of confidence intervals."""
+    """Estimates of the shares of G groups, (G,), or (G, K) if K > 2, with bounds of confidence intervals."""
 
     rate: Array
     low: Array
@@ -442,7 +442,7 @@ class Rate(NamedTuple):
 
 
 def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, level: float) -> dict[str, Rate]:
-    """Shares by other estimators, by name; `answers` are pooled probabilities, (T, K)."""
+    """Estimates of the groups' shares by four other methods, by name; `answers` (T, K) are pooled probabilities."""
     k, event, outcome = len(forecasts.classes), forecasts.event_index, forecasts.outcomes
     experts = all_classes(forecasts.probabilities, k)
     crowd, unanswered = np.maximum(forecasts.crowd, 1), (forecasts.crowd == 0) / k
@@ -470,19 +470,19 @@ def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, leve
 
 
 def _rate(parts: list[tuple[Array, Array]], width: float) -> Rate:
-    """Shares and intervals of ± `width` standard errors, from means and variances (G,) by class in `parts`."""
+    """Estimates ± `width` standard errors, from each class's means and variances, (G,) each, in `parts`."""
     mean, error = np.stack([m for m, _ in parts], axis=-1), np.sqrt(np.stack([v for _, v in parts], axis=-1))
     ends = (np.clip(mean + sign * error, 0.0, 1.0) for sign in (0.0, -width, width))
     return Rate(*(end if len(parts) > 1 else end[:, 0] for end in ends))
 
 
 def _mean(values: Array, group: Index, size: Index) -> Array:
-    """Means by group, (G,)."""
+    """Mean of `values` (T,) in each group, (G,); `size` (G,) has the groups' numbers of events."""
     return np.asarray(np.bincount(group, values, len(size)) / size)
 
 
 def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, known: Mask) -> tuple[Array, Array]:
-    """Vote shares corrected for sensitivity and specificity, and variances (Rogan & Gladen 1978); NaN if unknown."""
+    """Vote shares corrected for sensitivity, specificity (Rogan & Gladen 1978), and variances; NaN if unknown."""
     counts = np.array([[(known & (happened == y)).sum(), majority[known & (happened == y)].sum()] for y in (0.0, 1.0)])
     if not counts[:, 0].all():
         return np.full_like(vote, np.nan), np.full_like(vote, np.nan)
@@ -497,7 +497,7 @@ def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, kn
 
 
 def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Index, groups: int) -> tuple[Array, Array]:
-    """PPI++ means (Angelopoulos, Duchi & Zrnic 2023), variances; groups with < 3 outcomes use all groups' moments."""
+    """PPI++ means (Angelopoulos et al. 2023) and variances, (G,); groups with < 3 outcomes use all groups' moments."""
     if known.sum() < 3:
         return np.full(groups, np.nan), np.full(groups, np.nan)
     own = np.bincount(group[known], minlength=groups)
@@ -512,7 +512,7 @@ def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Ind
 
 
 def _moments(f: Array, y: Array, rows: Mask, group: Index, groups: int) -> Array:
-    """By group: count, means of f and y, variances of f and y, covariance, (6, groups), over the events `rows`."""
+    """Number of events `rows`, means of f and y, their variances, and their covariance in each group, (6, groups)."""
     n = np.bincount(group, rows, groups)
     size = np.maximum(n, 1)
     mean_f, mean_y, ff, yy, fy = (np.bincount(group, rows * x, groups) / size for x in (f, y, f * f, y * y, f * y))

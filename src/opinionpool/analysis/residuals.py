@@ -25,7 +25,7 @@ BELIEVED = Extremes(5.0)
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Contrasts (robust to extremes) on resolved events less their mean given the outcome, ordered by expert."""
+    """Log-odds of M forecasts on resolved events less the expert's mean given the outcome, ordered by expert."""
 
     forecasts: Forecasts
     # event, expert: (M,)
@@ -43,7 +43,7 @@ class Residuals:
     def of(
         cls, forecasts: Forecasts, state: FittedPanel | None = None, prior: npt.ArrayLike | None = None
     ) -> Residuals:
-        """Residuals on resolved events; floor, contamination limit and default prior come from `state` if given."""
+        """Residuals of forecasts on resolved events; floor, limit of outliers and prior come from `state` if given."""
         t, n = forecasts.shape
         k = len(forecasts.classes)
         cells = np.flatnonzero(forecasts.resolved[forecasts.event_index])
@@ -99,7 +99,7 @@ class Residuals:
 
 
 def _leading(contrasts: Array, outcome: npt.NDArray[np.intp], size: npt.NDArray[np.intp]) -> Array:
-    """Helmert coordinate towards the outcome, (M, 1), of contrasts over the first `size` options."""
+    """Helmert coordinate (M, 1) of log-ratios over `size` options: the outcome's less the mean of the others'."""
     values = np.empty((len(contrasts), 1))
     for k in np.unique(size).tolist():
         rows = np.flatnonzero(size == k)
@@ -115,7 +115,7 @@ ROUNDING = 1e-16
 
 @dataclass(frozen=True, eq=False)
 class SharedErrors:
-    """Correlations of the errors of N experts."""
+    """Correlations between the errors of N experts, given the outcome."""
 
     experts: tuple[str, ...]  # names, in an order in which experts with correlated errors are neighbours
     # (N, N); each shrunken towards the mean of all pairs, the more so the fewer events the pair has in common
@@ -127,7 +127,7 @@ class SharedErrors:
 def shared_errors(
     forecasts: Forecasts, learned: FittedPanel, prior: npt.ArrayLike | None = None, most: int = MOST
 ) -> SharedErrors:
-    """Correlations of the errors of at most `most` experts, chosen by absolute weight."""
+    """Correlations between the errors of at most `most` experts, those with the largest absolute weights."""
     residuals = Residuals.of(forecasts, learned, prior)
     moving = np.bincount(residuals.expert, (residuals.values**2).sum(axis=1), len(forecasts.experts)) > ROUNDING
     informative = np.flatnonzero(moving & learned.panel.informative)
@@ -147,7 +147,7 @@ def shared_errors(
 
 
 def _pairs(residuals: Residuals, kept: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """Correlation of each pair of experts on the events that both answered, and the number of these events."""
+    """Correlation of each pair of the `kept` experts over events that both answered, and the number of these events."""
     place = np.full(len(residuals.forecasts.experts), -1)
     place[kept] = np.arange(len(kept))
     column = place[residuals.expert]

@@ -29,7 +29,7 @@ BATCH = 4096
 
 @dataclass(frozen=True)
 class Gain:
-    """Gain in area under the curve, expected score and Brier score from a larger joint accuracy.
+    """Gain of a panel from one more expert: how far area under the curve and expected scores change.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | No
 def gain_from(
     panel: Panel, accuracy: float, correlation: npt.ArrayLike, calibration: float = 1.0, prior: float = 0.5
 ) -> Gain:
-    """Gain from adding an expert of given accuracy and correlations to the panel.
+    """Gain from adding an expert with the given accuracy and correlations to the panel.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _gain(before: float, after: float, prior: float, panel: Panel, weight: float
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Subset of the experts, with its joint accuracy.
+    """Subset of a panel's experts, with its joint accuracy.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class Subset:
 
 
 def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
-    """Subset of k experts with the largest joint accuracy.
+    """Subset of `k` experts of a panel with the largest joint accuracy.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class Dendrogram:
 
     @classmethod
     def of(cls, correlation: npt.ArrayLike) -> Dendrogram:
-        """Return the dendrogram of correlations (N, N), for N >= 2."""
+        """Return the dendrogram of N >= 2 experts with correlations (N, N)."""
         from scipy.cluster.hierarchy import linkage
 
         near = np.array(correlation, dtype=np.float64)
@@ -288,12 +288,12 @@ class Dendrogram:
 
     @property
     def correlation(self) -> Array:
-        """Mean correlation between the two clusters that each row joins, (N - 1,), never increasing."""
+        """Mean correlation between the two clusters joined at each of N - 1 steps, (N - 1,), never increasing."""
         return np.asarray(1.0 - self.tree[:, 2])
 
     @property
     def order(self) -> Index:
-        """Order of the experts, (N,), in which each cluster's members are adjacent, as for a heat map."""
+        """Order of the experts, (N,), in which the members of each cluster are adjacent, as for a heat map."""
         from scipy.cluster.hierarchy import leaves_list
 
         return np.asarray(leaves_list(self.tree), dtype=np.intp)

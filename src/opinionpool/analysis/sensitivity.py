@@ -34,7 +34,7 @@ CORRELATIONS, PRIORS = (0.2, 0.85), (0.3, 0.7)
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of one belief on an answer: the answer at both ends of the belief's range."""
+    """Effect of one belief on an answer: the answers if the quantity is at either end of its 90% range."""
 
     what: str  # "forecast", "accuracy", "relative accuracy", "calibration", "bias", "correlation" or "prior"
     expert: str  # empty for a belief about all experts
@@ -44,7 +44,7 @@ class Effect:
 
     @property
     def size(self) -> float:
-        """Difference between the two answers, in log-odds."""
+        """Absolute difference between the two answers, in log-odds."""
         low, high = (math.log(max(p, 1e-12) / max(1.0 - p, 1e-12)) for p in self.answers)
         return abs(high - low)
 
@@ -81,7 +81,7 @@ Changed = TypeVar("Changed")
 
 
 def effects_of(variations: Iterable[tuple[Any, ...]], answer: Callable[[Changed], float]) -> list[Effect]:
-    """Return effects, the largest first; `variations` have the first fields of `Effect`, then what `answer` takes."""
+    """Effects, the largest first; `variations`: the first fields of `Effect`, and two arguments for `answer`."""
     found = []
     for what, expert, assessed, values, changed in variations:
         # An end of the range that these experts cannot have says nothing about the others.
@@ -95,7 +95,7 @@ _Variation = tuple[str, str, bool, tuple[float, float], tuple[Beliefs, Beliefs]]
 
 
 def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation]:
-    """Yield each uncertain belief: feature, expert, whether assessed, range, and all beliefs at both ends."""
+    """Yield, for each uncertain belief: feature, expert, whether assessed, range, and all beliefs at both ends."""
     n, accuracy = len(experts), given.absolute()
     correlation, calibration = given.get("correlation"), given.get("calibration")
     ends, level = _factor_range(CALIBRATION, SLOPE_SD), 1.0 if accuracy is None else accuracy.value
@@ -125,7 +125,7 @@ SomeBeliefs = TypeVar("SomeBeliefs", bound=ExpertBeliefs)
 def feature_ranges(
     own: SomeBeliefs, everyone: ExpertBeliefs | None = None
 ) -> Iterator[tuple[str, tuple[float, float], tuple[SomeBeliefs, SomeBeliefs]]]:
-    """Yield the range of each belief in `own`, and `own` at both ends; `everyone` are the beliefs about all experts."""
+    """Yield for each uncertain belief in `own`: its name, its 90% range, and copies of `own` with it at both ends."""
     accuracy, calibration, common = own.absolute(), own.get("calibration"), everyone or ExpertBeliefs()
     relative = None if isinstance(own, Beliefs) else own.get("relative_accuracy")
     level = next((each.value for each in (accuracy, common.absolute()) if each is not None), 1.0)
@@ -146,7 +146,7 @@ def feature_ranges(
 
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:
-    """90% range of an accuracy, as areas under the ROC curve, given as many events as the belief is worth."""
+    """90% range of an accuracy, as areas under the ROC curve, if the belief is worth that many resolved events."""
     spread = math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
     # Above 50 an AUC is 1 to the last digits.
     value = min(accuracy.value, 50.0)
@@ -156,17 +156,17 @@ def accuracy_range(accuracy: Belief) -> tuple[float, float]:
 
 
 def relative_range(relative: Belief, accuracy: float) -> tuple[float, float]:
-    """90% range of the relative accuracy of an expert with the given accuracy."""
+    """90% range of a believed relative accuracy of an expert with the absolute `accuracy` μ*."""
     return _factor_range(relative.value, math.sqrt((8.0 / accuracy + 2.0) / relative.worth), (1e-4, 1e4))
 
 
 def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, float]:
-    """90% range of the calibration of an expert with the given accuracy."""
+    """90% range of the believed calibration of an expert with the given `accuracy` μ*."""
     return _factor_range(calibration.value, math.sqrt((2.0 / accuracy + 2.0) / calibration.worth))
 
 
 def _factor_range(centre: float, spread: float, limits: tuple[float, float] = (0.01, 100.0)) -> tuple[float, float]:
-    """90% range, within `limits`, of a positive quantity whose logarithm has the standard deviation `spread`."""
+    """90% range, clipped to `limits`, of a positive number whose logarithm has the standard deviation `spread`."""
     # Any factor above e^50 goes beyond all limits, and those above e^709 overflow.
     factor = math.exp(min(WIDTH * spread, 50.0))
     return _clipped(centre / factor, centre, centre * factor, limits)
@@ -178,13 +178,13 @@ def _clipped(low: float, centre: float, high: float, limits: tuple[float, float]
 
 
 def bias_range(bias: Belief, accuracy: float, calibration: float) -> tuple[float, float]:
-    """90% range of the bias, in log-odds, of an expert with the given accuracy and calibration."""
+    """90% range of the believed bias, in log-odds, of an expert with `accuracy` μ* and `calibration`."""
     spread = WIDTH * math.sqrt(2.0 * accuracy / calibration**2 / bias.worth)
     return _clipped(bias.value - spread, bias.value, bias.value + spread, (-20.0, 20.0))
 
 
 def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
-    """90% range of the common correlation of n experts, within 0 to 0.99."""
+    """90% range, within 0 to 0.99, of the believed common correlation of `n` experts."""
     rho = correlation.value
     level = (1.0 - rho) * (1.0 + (n - 1) * rho)
     spread = WIDTH * math.sqrt(2.0 * level**2 / (correlation.worth * n * (n - 1)))

@@ -43,7 +43,7 @@ ENOUGH, DIGITS = 10, 15
 
 
 class Binned(NamedTuple):
-    """Events of G groups in B bins by score and prior; an event is divided between the two bins next to its score."""
+    """Numbers of events of G groups in B bins of score and prior; an event is divided between the two nearest bins."""
 
     scores: Array  # (B,)
     answered: Array  # (B,); 1, or 0 for events that nobody forecast
@@ -55,7 +55,7 @@ class Binned(NamedTuple):
         cls, score: Array, group: Index, outcome: Index, groups: int, *,
         answered: Mask | None = None, offset: Array | None = None, weight: Array | None = None,
     ) -> Binned:  # fmt: skip
-        """Binned events by score, group, outcome (0, 1 or -1), answered flag, prior log-odds and weight, (T,) each."""
+        """Binned events from score, group, outcome (0, 1, or -1: open), log-odds of the prior and weight, (T,) each."""
         answered = np.ones(len(score), dtype=bool) if answered is None else answered
         offset = np.zeros(len(score)) if offset is None else offset
         weight = np.ones(len(score)) if weight is None else weight
@@ -77,7 +77,7 @@ class Binned(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Binned, Index]], groups: int) -> Binned:
-        """Combined bins of several parts, each with the positions of its groups among all groups."""
+        """Bins of several `parts` as one; each part has the positions of its groups among all `groups`."""
         keys = np.concatenate([np.stack([each.scores, each.answered, each.offsets], axis=1) for each, _ in parts])
         columns, place = np.unique(keys, axis=0, return_inverse=True)
         counts = np.zeros((3, groups, len(columns)))
@@ -88,19 +88,19 @@ class Binned(NamedTuple):
         return cls(columns[:, 0], columns[:, 1], columns[:, 2], counts)
 
     def log_odds(self, line: Array) -> Array:
-        """Log-likelihood ratios that an event happens, (B,): intercept + slope · score, `line` (2,) having both."""
+        """Log-likelihood ratio of happening in each bin, (B,): a + c · score, with `line` = (a, c)."""
         return np.asarray(np.clip(line[0] + line[1] * self.scores, -LARGEST, LARGEST))
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """Smallest and largest share of each group that the resolved events allow, (G,) each."""
+        """Smallest and largest possible share of each group, (G,) each: no open event happens, or all do."""
         _, failed, happened = self.counts.sum(axis=2) / self.counts.sum(axis=(0, 2))
         return happened, 1.0 - failed
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Posterior of the shares of G groups, at F values of intercept and slope."""
+    """Posterior of the shares of events that happen in G groups, given each of F lines a + c h (log-likelihood ratio)."""
 
     line: Array  # (2,); posterior mean of intercept and slope, by scores
     weight: Array  # (F,); posterior probability of each value
@@ -113,7 +113,7 @@ class Shares:
     unlike: Array  # (G,); p-values of tests that scores are distributed as all groups' with the same outcome
 
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
-        """Means, interval bounds and probabilities of being above 0 of S sums of shares, with `factor` (S, G).
+        """Mean, lower and upper bound, and probability of being above 0 of S sums of shares, each (S,), by `factor` (S, G).
 
         Each sum has a beta distribution on its possible range, with the posterior's mean and variance. A known sum is
         above 0 with probability 0 or 1, or 1/2 if it is 0.
@@ -160,7 +160,7 @@ def dependence(score: Array, group: Index, clusters: Clusters | None, groups: in
 
 
 class _Groups:
-    """Log-likelihoods of the events of G groups, at J log-odds of each group's base rate."""
+    """Log-likelihoods (G, J) of the events of G groups, if a group's base rate has one of J log-odds."""
 
     def __init__(
         self, data: Binned, believed: tuple[float, float], design: Array, worth: Array, *, random: bool
@@ -177,21 +177,21 @@ class _Groups:
         self.sampled = -random * (self.failed @ failed + self.happened @ happened)
 
     def ratio(self, line: Array) -> Array:
-        """Log-likelihood ratios that an event happens, (B, 1), by intercept and slope, `line`."""
+        """Log-likelihood ratio of happening in each bin, (B, 1), by `line` = (intercept, slope); 0 if unanswered."""
         return (self.data.answered * self.data.log_odds(line))[:, None]
 
     def scores_say(self, ratio: Array) -> Array:
-        """Log-likelihood of open events' scores, (G, J)."""
+        """Log-likelihood of the open events' scores for each group and base rate, (G, J)."""
         mixed = np.logaddexp(0.0, ratio + self.moved) - np.logaddexp(0.0, self.moved)
         return np.asarray(self.open @ mixed)
 
     def outcomes_say(self, ratio: Array) -> Array:
-        """Log-likelihood of outcomes given scores, (G, J)."""
+        """Log-likelihood of the resolved events' outcomes given their scores, by group and base rate, (G, J)."""
         failed, happened = np.logaddexp(0.0, ratio + self.moved), np.logaddexp(0.0, -ratio - self.moved)
         return np.asarray(-self.failed @ failed - self.happened @ happened)
 
     def base_rates(self, likelihood: Array) -> tuple[float, Array]:
-        """Log marginal likelihood, and posterior probabilities of base rates, (G, J), from log-likelihoods."""
+        """Log marginal likelihood, and posterior of each group's base rate, (G, J), from log-likelihoods (G, J)."""
         most = likelihood.max(axis=1, keepdims=True)
         relative = np.exp(likelihood - most)
         evidence = relative @ self.prior.T + 1e-300
@@ -201,7 +201,7 @@ class _Groups:
         return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
 
     def log_posterior(self, line: Array, *, by_scores: bool, evidence: float | None = None) -> float:
-        """Log posterior density of a `line`, up to a constant, by the fit's events and, if `by_scores`, open events."""
+        """Log posterior density of `line` = (intercept, slope), up to a constant; open events count if `by_scores`."""
         if line[1] <= 0:
             return -np.inf
         ratio, seen = self.ratio(line), self.seen.sum(axis=0)
@@ -214,7 +214,7 @@ class _Groups:
         return value + evidence - _profile(self.open.sum(axis=0) + seen, ratio[:, 0])
 
     def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
-        """Log posterior density of a `line`, up to a constant, and the shares' means and variances given it, (G,)."""
+        """Log posterior density of `line`, up to a constant, and shares' means and variances given it, (G,) each."""
         ratio, open_ = self.ratio(line), self.data.counts[0]
         say = self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio)
         evidence, found = self.base_rates(say)
@@ -226,7 +226,7 @@ class _Groups:
         return self.log_posterior(line, by_scores=by_scores, evidence=evidence), centre, variance
 
     def lines(self, *, by_scores: bool) -> Array:
-        """Pairs of intercept and slope, (F, 2), on a lattice about the posterior's mean, scaled to its covariance."""
+        """Pairs (intercept, slope), (F, 2), on a lattice about the posterior's mean, scaled to its covariance."""
         centre = self.slope * np.array([-self.null, 1.0])
         width = (self.slope * SLOPE) ** 2 * np.diag(np.square([1.0 + abs(self.null), 1.0]))
         for _ in range(ROUNDS):
@@ -242,14 +242,14 @@ class _Groups:
         return np.asarray(centre + POINTS @ _root_of(width).T)
 
     def shares(self, *, by_scores: bool) -> tuple[Array, Array, Array, Array]:
-        """Posterior mean of the line, (2,), weights of F lines, and means and variances of the shares, (F, G) each."""
+        """Mean (intercept, slope), weights (F,) of `lines`, and the shares' means and variances given each, (F, G)."""
         lines = self.lines(by_scores=by_scores)
         value, mean, variance = zip(*(self.at(line, by_scores=by_scores) for line in lines), strict=True)
         weight = _shares_of(value)
         return weight @ lines, weight, np.array(mean), np.array(variance)
 
     def gain(self, line: Array, by_fit: Array) -> float:
-        """Log Bayes factor for base rates from outcomes only, against base rates from scores as well."""
+        """Log Bayes factor for base rates by outcomes given scores only, against base rates by scores as well."""
         scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
         without = self.base_rates(self.outcomes_say(self.ratio(by_fit)))[0]
         return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
@@ -281,7 +281,7 @@ def posterior(
 
 
 def _prior(nodes: Array) -> tuple[Array, Array]:
-    """Probabilities of `nodes` for H pairs of mean and sd of the groups' log-odds, (H, J), and the pairs' log prior."""
+    """Probabilities (H, J) of log-odds `nodes` for H pairs of mean and sd of the groups', and each pair's log prior."""
     mean, deviation = (each.ravel() for each in np.meshgrid(MEANS, DEVIATIONS))
     density = np.exp(-0.5 * np.square((nodes - mean[:, None]) / deviation[:, None]))
     log = np.log(deviation) - 0.5 * (np.square(mean / WIDTH) + np.square(deviation / WIDTH))
@@ -289,7 +289,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
-    """P-value, (G,), of Rao's score test that a group's scores are distributed as all scores with the same outcome."""
+    """P-value, (G,), of Rao's score test that a group's scores are distributed as all groups' with equal outcomes."""
     from scipy.special import chdtrc
 
     counts, odds = data.counts * data.answered, np.exp(data.log_odds(line))
@@ -313,13 +313,13 @@ def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
 
 
 def _shares_of(value: Sequence[float]) -> Array:
-    """Probabilities whose logarithms are `value` up to a common constant."""
+    """Probabilities that sum to 1, whose logarithms are `value` up to a common constant."""
     weight = np.exp(np.array(value) - max(value))
     return np.asarray(weight / weight.sum())
 
 
 def _root_of(covariance: Array) -> Array:
-    """Lower triangular root of a covariance (2, 2)."""
+    """Lower triangular Cholesky root of a covariance (2, 2)."""
     return np.asarray(np.linalg.cholesky(covariance + 1e-12 * np.eye(2)), dtype=np.float64)
 
 

@@ -69,7 +69,8 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     panel : Panel or FullPanel
     prior : float, default 0.5
     joint_accuracy : float, optional
-        Accuracy (mu*) of the pooled log-odds, if the weights are not those that the parameters imply.
+        Accuracy mu* of the pooled log-odds (less the prior's, their mean given the outcome is ±mu*), if the pool's
+        weights are not those that the parameters imply.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
 
 
 def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
-    """Accuracy and expected scores of each expert, and of the panel, as a fit estimates them.
+    """Accuracy and expected scores of each expert, and of the panel, as estimated by a fit.
 
     Experts have their marginal features, from their own data and shrunken towards the panel. The joint accuracy is that
     of the learned weights with these features, 2m²/v for a pooled contrast of mean ±m and variance v; the best weights
@@ -129,7 +130,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """Panel with the marginal features of the experts in a class-symmetric fit; its weights are not the pool's."""
+    """Panel with each expert's own features in a fit whose classes are alike; its weights are not the fit's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
@@ -142,7 +143,7 @@ def known_panel(state: FittedPanel) -> Panel:
 
 
 def effective_number(panel: PoolingPanel) -> float:
-    """Number of independent experts with the panel's mean accuracy who would be as good (paper, equation 24).
+    """Number of independent experts, as accurate as the panel's on average, who would be as good (equation 24).
 
     >>> round(effective_number(Panel.exchangeable(10, correlation=0.5)), 3)
     1.818
@@ -161,17 +162,17 @@ def expected_auc(accuracy: npt.ArrayLike) -> Array:
 
 
 def expected_score(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected normalised log score (paper, equation 26) at a uniform scoring prior, of events with the given prior."""
+    """Expected normalised log score (paper, equation 26; uniform scoring prior) of forecasts with `accuracy` μ*."""
     return _expected(accuracy, prior, lambda p: 1.0 + np.log2(np.clip(p, POOL_FLOOR, 1.0)))
 
 
 def expected_brier(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected Brier score, 0 to 1, of events with the given prior."""
+    """Expected Brier score, 0 to 1, of forecasts with `accuracy` μ* on events with the given prior."""
     return _expected(accuracy, prior, lambda p: (1.0 - p) ** 2)
 
 
 def hit_rate(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected share of answers on the right side of 50%, of events with the given prior."""
+    """Expected share of forecasts with `accuracy` μ* on the right side of 50%, of events with the given prior."""
     prior = one_prior(prior)
     right, wrong = _acted(_accuracies(accuracy), prior, 0.0)
     return np.asarray(prior * right + (1.0 - prior) * (1.0 - wrong))[()]
@@ -247,7 +248,7 @@ def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: flo
 
 
 def check_binary(panel: Panel) -> None:
-    """Raise an `ArgumentError` for more than two classes, as expected scores then have no closed form."""
+    """Raise an `ArgumentError` for more than two classes: expected scores then have no closed form."""
     if len(panel.classes) != 2:
         raise ArgumentError(
             f"expected scores and savings of {len(panel.classes)} classes take as many dimensions less one; "
@@ -256,7 +257,7 @@ def check_binary(panel: Panel) -> None:
 
 
 def one_prior(prior: object) -> float:
-    """Checked probability of the second class, strictly between 0 and 1."""
+    """Return `prior` as a checked probability of the second class, strictly between 0 and 1."""
     return number(prior, "prior", 0, 1, between=True, error=ProbabilityError)
 
 
@@ -269,7 +270,7 @@ def _accuracies(accuracy: npt.ArrayLike) -> Array:
 
 
 def _acted(accuracy: Array, prior: float, threshold: npt.ArrayLike) -> tuple[Array, Array]:
-    """Probabilities that the pooled log-odds exceed a threshold, given that the event happens, and that it does not."""
+    """Probabilities that the pooled log-odds exceed `threshold`, given that the event happens and that it does not."""
     start = float(prior_log_ratios(class_probabilities(prior))[0])
     spread = np.sqrt(2.0 * np.where(accuracy > 0, accuracy, 1.0))
     ahead = start - np.asarray(threshold, dtype=np.float64)
@@ -283,7 +284,7 @@ def _acted(accuracy: Array, prior: float, threshold: npt.ArrayLike) -> tuple[Arr
 
 
 def _expected(accuracy: npt.ArrayLike, prior: float, score: Callable[[Array], Array]) -> Array:
-    """Expectation of `score`, a function of the probability given to the outcome."""
+    """Expectation of `score`, a function of the probability that a forecast with `accuracy` μ* gives to the outcome."""
     m, prior = _accuracies(accuracy), one_prior(prior)
     start = float(prior_log_ratios(class_probabilities(prior))[0])
     happened, not_happened = (expected(lambda x: score(expit(x)), m + side, 2.0 * m) for side in (start, -start))
