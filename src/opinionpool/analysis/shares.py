@@ -100,7 +100,7 @@ class Binned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Posterior of the shares of events that happen in G groups, given each of F lines a + c h (log-likelihood ratio)."""
+    """Posterior of the shares of events that happen in G groups, given each of F pairs of intercept and slope."""
 
     line: Array  # (2,); posterior mean of intercept and slope, by scores
     weight: Array  # (F,); posterior probability of each value
@@ -113,7 +113,7 @@ class Shares:
     unlike: Array  # (G,); p-values of tests that scores are distributed as all groups' with the same outcome
 
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
-        """Mean, lower and upper bound, and probability of being above 0 of S sums of shares, each (S,), by `factor` (S, G).
+        """Means, lower and upper bounds, probabilities of being above 0, (S,) each, of sums `factor` (S, G) @ shares.
 
         Each sum has a beta distribution on its possible range, with the posterior's mean and variance. A known sum is
         above 0 with probability 0 or 1, or 1/2 if it is 0.

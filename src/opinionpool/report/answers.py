@@ -71,7 +71,7 @@ class Pooled:
         return len(self.forecasts.classes) > 2 or self.forecasts.options is not None
 
     def listed(self) -> tuple[list[int], list[int]]:
-        """Return event and class positions of the probabilities to list: each class's; of two classes, the second's."""
+        """Event and class position of each probability that is listed: of all classes or, if K = 2, of the second."""
         sizes = self.forecasts.sizes
         if not self.several:
             return list(range(len(sizes))), [1] * len(sizes)
@@ -79,7 +79,7 @@ class Pooled:
         return rows.tolist(), places.tolist()
 
     def shares(self) -> tuple[Array, Array, Array]:
-        """Return probability, lower and upper interval end of each class or option, (T, K) each; NaN where unknown."""
+        """Probabilities of all classes or options, and interval ends, lower and upper, (T, K) each; NaN: unknown."""
         p = all_classes(self.probabilities, len(self.forecasts.classes))
         low, high = self.interval or (np.full(self.probabilities.shape, np.nan),) * 2
         if low.ndim == 1:
@@ -91,7 +91,7 @@ class Pooled:
 def pool_events(
     forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None, base_rate: float | Array | None
 ) -> Pooled:
-    """Return the pool's answers about all events, resolved or not, in the order of the file."""
+    """Return a pool's probabilities of all events in `forecasts`, resolved or not, and their credible intervals."""
     each = event_priors(forecasts, prior)
     own = prior if each is None else public_probabilities(each)
     probabilities = state.pool_forecasts(forecasts, own, base_rate)
@@ -101,7 +101,7 @@ def pool_events(
 
 
 def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
-    """Return the mask of events that have a forecast by at least one expert whose forecasts are informative, (T,)."""
+    """Return the mask (T,) of events with a forecast by at least one expert whose forecasts are informative."""
     if state.panel is None:
         return np.asarray(forecasts.crowd > 0)
     counted = state.panel.informative[forecasts.expert_index]
@@ -120,14 +120,14 @@ def happened(forecasts: Forecasts) -> list[object]:
 
 
 def about(forecasts: Forecasts) -> str | None:
-    """Return the class, as text, whose probability binary forecasts give; None if it is 1 or True, or K > 2."""
+    """Return, as text, the class whose probability the forecasts give; None if it is 1 or True, or K > 2."""
     if len(forecasts.classes) > 2 or forecasts.options is not None or forecasts.classes[1] in (1, True, "1"):
         return None
     return printable(str(forecasts.classes[1]))
 
 
 def closing_times(forecasts: Forecasts) -> list[str | None]:
-    """Return each event's closing time as text in UTC, as a date if all are midnights; None if unknown."""
+    """Return each event's closing time in UTC as text, dates if all times are midnights; None if it is unknown."""
     if forecasts.closes is None:
         return [None] * len(forecasts.events)
     days = bool(midnights(forecasts.closes).all())
@@ -141,9 +141,9 @@ def plain_time(text: str) -> str:
 
 
 def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
-    """Return columns of events, outcomes and answers: a row for each event, or for each class of it if K > 2.
+    """Return columns of events, probabilities and outcomes, a row for each event (for each class of it if K > 2).
 
-    A table shows each event once, and marks the class that happened.
+    In a table, an event with several rows is named in the first of them, and the class that happened is marked.
     """
     forecasts, several, event = pooled.forecasts, pooled.several, about(pooled.forecasts)
     rows, places = pooled.listed()
@@ -188,7 +188,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
-    """Return rows for the void events in the columns of answers; `void` has the number of forecasts on each event."""
+    """Return `columns` with a row for each void event instead; `void` has numbers of forecasts by void event."""
     n = len(void)
     own: dict[str, Sequence[object]] = {"event": [*void], "experts": [*void.values()], "in_sample": [False] * n}
     own["status"] = ["void"] * n
@@ -196,13 +196,13 @@ def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Col
 
 
 def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    """Return void events as records for JSON; `void` has the number of forecasts on each event."""
+    """Yield a record for JSON for each void event; `void` has the number of forecasts on it."""
     for event, crowd in void.items():
         yield {"event": event, "experts": crowd, "outcome": None, "in_sample": False, "status": "void"}
 
 
 def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
-    """Return the answers as records for JSON; an event with more than two classes has probabilities by class."""
+    """Yield a record for JSON for each event: probability, interval, outcome; by class if there are more than two."""
     columns = event_columns(pooled)
     if not pooled.several:
         yield from records(columns)
@@ -224,7 +224,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
 
 
 def answer_notes(pooled: Pooled) -> list[Note]:
-    """Return notes on how many answers are in-sample, equal the prior, or lie at the bounds of probabilities."""
+    """Return notes on how many answers are in-sample, equal the prior, or lie at the lowest or highest probability."""
     notes: list[Note] = []
     t = len(pooled.forecasts.events)
     taught = int(pooled.in_sample.sum())
@@ -246,7 +246,7 @@ def answer_notes(pooled: Pooled) -> list[Note]:
 
 
 def unlearned(forecasts: Forecasts, trained: TrainedPool, *, ahead: bool = True) -> list[Note]:
-    """Return notes on resolved events that a saved pool did not learn from and, if `ahead`, open ones that it did."""
+    """Notes on how many resolved events a saved pool did not learn and, if `ahead`, open ones whose outcome it did."""
     stream, notes = trained.stream, list[Note]()
     known = np.array([stream is not None and stream.knows(event) for event in forecasts.events], dtype=bool)
     early, fresh = known & ~forecasts.resolved, ~known & forecasts.resolved
@@ -261,7 +261,7 @@ def unlearned(forecasts: Forecasts, trained: TrainedPool, *, ahead: bool = True)
 
 
 def expert_notes(state: Fitted) -> list[Note]:
-    """Return notes on how many experts have a negative weight, and how many a negative calibration."""
+    """Return notes on how many experts have a negative weight, and how many have a negative calibration."""
     notes = []
     if state.weights is not None and (state.weights < 0).any():
         below = state.weights < 0
@@ -305,7 +305,7 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
 
 
 def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
-    """Return columns with each expert's bias, calibration, accuracy and AUC; None for values that are only assumed."""
+    """Return columns of each expert's bias, calibration, accuracy and AUC; None where a value is only assumed."""
     classes = [*map(str, forecasts.classes)]
     features = state.features
     shown = state.structure != "assumed" or state.marginal is not None
@@ -337,7 +337,7 @@ def _finite(values: Array) -> list[float | None]:
 
 
 def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:
-    """Return event positions sorted by `sort`, one of `opinionpool.report.SORTS`; ties stay in the order of `rows`."""
+    """Return the event positions `rows`, sorted by `sort`, one of `report.SORTS`; ties keep their order."""
     chosen, forecasts = np.asarray(rows, dtype=np.intp), pooled.forecasts
     if sort == "file" or (sort == "closes" and forecasts.closes is None) or not len(chosen):
         return [int(t) for t in chosen]
@@ -366,7 +366,7 @@ def open_rows(pooled: Pooled, sort: str) -> list[int]:
 
 
 class Coverage(NamedTuple):
-    """How often 90% intervals contained the true probability in simulations, over twelve kinds of panel."""
+    """How often 90% intervals contained the true probability in simulations of twelve kinds of panel."""
 
     # events, experts: number of resolved events and of experts in each simulated panel
     events: int
@@ -379,7 +379,7 @@ class Coverage(NamedTuple):
 
 @cache
 def coverage(events: int, experts: int) -> Coverage:
-    """Return the row of coverage.csv with the most similar numbers of events and experts, compared as ratios."""
+    """Return the simulated coverage for the numbers of events and experts whose ratios to these are nearest to 1."""
     text = Path(__file__).with_name("coverage.csv").read_text(encoding="utf-8")
     rows = (line.split(",") for line in text.splitlines()[1:])
     measured = (Coverage(int(t), int(n), *map(float, shares)) for t, n, *shares in rows)
@@ -388,7 +388,7 @@ def coverage(events: int, experts: int) -> Coverage:
 
 
 def coverage_words(events: int, experts: int) -> str:
-    """Return the sentence on how often 90% intervals contained the truth in simulated panels of similar size."""
+    """Return the sentence on how often 90% intervals contain the true probability in simulated panels of this size."""
     row = coverage(events, experts)
     return (
         f"in simulations of twelve kinds of panel with {counted(row.events, 'resolved event')} and "

@@ -22,7 +22,7 @@ _SPECIAL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class Html(str):
-    """Text that is already HTML markup, and so is not escaped again."""
+    """Text that is already HTML markup, and so is not escaped when it is inserted into a page."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ def document(title: str, style: str, body: Html, data: str = "") -> Html:
 
 
 def report_document(kicker: str, title: str, heading: str, below: str, parts: Iterable[Block], links: str = "") -> Html:
-    """Return a report as an HTML document: title and lines at the top, links to the sections, and the sections."""
+    """Return a report as an HTML document: `kicker` (small), `heading`, the line `below`, `links`, then `parts`."""
     header = '<header><p class="kicker">{}</p><h1>{}</h1><p>{}</p></header>\n{}<main>\n{}\n</main>\n{}'
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
     body = markup(header, kicker, heading, below, links, rendered(parts), footer)
@@ -168,7 +168,7 @@ def note(content: str) -> Html:
 
 
 def missing(why: str, what: str = "") -> Html:
-    """Return a paragraph that says what cannot be shown, and why."""
+    """Return a paragraph that says that `what` cannot be shown, and `why`."""
     reason = why[:1].upper() + why[1:].rstrip(".")
     return paragraph(f"{what} {reason}." if what else f" {reason}.", "missing")
 
@@ -209,7 +209,7 @@ def _beside(first: Iterable[Any], second: Iterable[Any]) -> Iterable[tuple[Any, 
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", words: int = 1) -> Table:
-    """Return a table of texts whose first `words` columns are words, and whose other columns are numbers."""
+    """Return a table of text cells by row; the first `words` columns are words, the others are aligned as numbers."""
     cells = list(zip(*rows, strict=True)) or [()] * len(header)
     columns = [
         Column(title, values, title, str if i < words else as_is, page=str)
@@ -219,7 +219,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
 
 
 def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind: str = "stack") -> list[Block]:
-    """Return a table of the `first` rows, with the next rows, up to `most` in all, folded below it."""
+    """Return the first `first` rows as a table, and the next, `most` in all, as a table that is folded below it."""
     rows = len(columns[0].values)
     parts: list[Block] = [Table([column.take(range(min(first, rows))) for column in columns], kind=kind)]
     if rows > first:
@@ -239,7 +239,7 @@ def figure(drawing: Html, caption: str = "", kind: str = "") -> Html:
 
 
 def beside(parts: Sequence[Block], drawn: Block) -> Html:
-    """Return blocks to the left of a figure, or below the figure on a narrow screen."""
+    """Return blocks at the left of the figure `drawn`; on a narrow screen the figure stands below them."""
     return markup('<div class="columns"><div>{}</div>{}</div>', rendered(parts), _html(drawn))
 
 

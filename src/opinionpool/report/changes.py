@@ -59,7 +59,7 @@ NAMES = dict(
 
 
 def move_columns(found: Diff, most: int | None = None) -> list[Column]:
-    """Return columns with a row for each answer, or for each class of each answer, the largest change first."""
+    """Return columns with a row for each answer that moved, or each of its classes, the largest change first."""
     moves = found.moves[:most]
     classes = any(move.label is not None for move in moves)
     parts = list(zip(*(move.parts for move in moves), strict=True)) or [()] * len(STEPS)
@@ -98,7 +98,7 @@ def change_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 
 def weighed(found: Diff) -> bool:
-    """Return True if at least one expert has a weight in the old or the new pool."""
+    """Return True if at least one expert has a weight in the old pool or in the new pool."""
     return any(not math.isnan(value) for each in found.experts for value in (each.old["weight"], each.new["weight"]))
 
 
@@ -149,7 +149,7 @@ def happened_words(each: Resolved) -> str:
 
 
 def causes_of(move: Move) -> str:
-    """Return the clause with an answer's old and new probability and the causes of the change, largest first."""
+    """Return the clause with the answer before and now, and by how much each cause moved it, the largest first."""
     order = sorted(range(len(STEPS)), key=lambda i: -abs(move.parts[i]))
     causes = [f"{points(move.parts[i])} by {NAMES[STEPS[i]][1]}" for i in order if points(move.parts[i]) != "0.0"]
     return f"from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}"
@@ -168,7 +168,7 @@ def meaning_lines(found: Diff) -> list[str]:
 
 
 def change_view(found: Diff, *, table: bool) -> View:
-    """Return the view of the differences between two pools; as a table it has the largest changes only."""
+    """Return the view of the differences between two pools; if it is for a `table`, only the largest."""
     moves, events, experts = move_columns(found), len(found.moves), change_columns(found)
     below: list[Sequence[Column] | str] = []
     if events > SHOWN:
@@ -184,7 +184,7 @@ def change_view(found: Diff, *, table: bool) -> View:
 
 
 def change_facts(found: Diff) -> dict[str, object]:
-    """Return facts on the changes between two pools for JSON, without the changes of single answers."""
+    """Return facts for JSON on what changed between two pools, without the moves of single answers."""
     old, new = (None if p is None else [float(x) for x in p] for p in found.prior)
     return {
         "prior_old": old,

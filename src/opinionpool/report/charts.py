@@ -64,7 +64,7 @@ def number(x: float) -> str:
 
 
 def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind: str = "") -> Html:
-    """Return an SVG figure of the given size, which a page may scale; `says` describes it for screen readers."""
+    """Return an SVG figure of the given size from SVG `parts`; `says` describes it for screen readers."""
     label = f' class="{kind}"' if kind else ""
     label += f' width="{number(width)}"' if kind == "broad" else ""
     size = f'viewBox="0 0 {number(width)} {number(height)}"'
@@ -72,7 +72,7 @@ def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind:
 
 
 def label(x: float, y: float, content: str, *, anchor: str = "start", kind: str = "", turned: bool = False) -> Html:
-    """Return SVG text at position (x, y)."""
+    """Return the text `content` as SVG that starts, is centred or ends (`anchor`) at (x, y); vertical if `turned`."""
     style = f' class="{kind}"' if kind else ""
     turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
     at = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -112,7 +112,7 @@ def path(points: Sequence[tuple[float, float]], kind: str) -> Html:
 
 
 def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], kind: str) -> Html:
-    """Return the SVG area between two lines, whose points have positions `x`, and `low` and `high`."""
+    """Return the SVG area between the lines from (x, low) to (x, high), in pixels."""
     there, back = list(zip(x, low, strict=True)), list(zip(x, high, strict=True))[::-1]
     steps = "L".join(f"{number(a)} {number(b)}" for a, b in [*there, *back])
     return Html(f'<path class="{kind}" d="M{steps}Z"/>')
@@ -167,7 +167,7 @@ def gain_chart(gains: Mapping[str, Difference]) -> Html:
 
 
 def heat_map(errors: SharedErrors) -> Html:
-    """Return a heat map of error correlations in the experts' order; without numbers, dashes mark negative cells."""
+    """Heat map of the correlations of experts' errors; if there is no room for numbers, dashes mark negative ones."""
     n = len(errors.experts)
     numbers = n <= LEGIBLE
     side = 232.0 / max(n, 7) if n <= BESIDE else 13.5
@@ -213,7 +213,7 @@ def _opacity(r: float) -> str:
 
 
 def shades() -> Html:
-    """Return the legend of a heat map: sample shades with their correlations."""
+    """Return the legend of a heat map: shades with the correlations that they stand for."""
     samples = []
     for r in (-0.5, 0.0, 0.25, 0.5, 0.75, 1.0):
         mark = Html(
@@ -239,7 +239,7 @@ def two(r: float) -> str:
 def reliability_chart(
     curve: ReliabilityCurve, says: str, model: tuple[Array, Array] | None = None, *, small: bool = False
 ) -> Html:
-    """Return a chart of observed frequencies by forecast probability, with consistency band and the model's curve."""
+    """Return a chart of observed frequency by forecast probability, with a consistency band and the `model` curve."""
     side, strip = (158.0, 16.0) if small else (320.0, 30.0)
     x, y = Scale(0.0, 1.0, 46, 46 + side), Scale(0.0, 1.0, 8 + side, 8)
     foot = y.start + 8 + strip
@@ -303,7 +303,7 @@ def learning_chart(curve: LearningCurve) -> Html:
 
 
 def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
-    """Return a drawing for a table cell, hidden from screen readers as the number beside it says the same."""
+    """Return a drawing for a table cell, hidden from screen readers, as the number in the cell beside it is read."""
     return markup(f'<svg class="bar-cell" viewBox="0 0 120 {height}" aria-hidden="true">{{}}</svg>', joined(parts))
 
 
@@ -361,14 +361,14 @@ LABELS = {"auc": "AUC", "accuracy": "AUC", "correlation": "correlation of errors
 
 
 def effect_name(effect: Effect) -> str:
-    """Return the name of the belief or forecast that an effect varies, with its expert, as text."""
+    """Return, as text, what an effect varies: the belief or forecast, and the expert whom it is about."""
     what = LABELS.get(effect.what, effect.what)
     what += f" of {effect.expert}" if effect.expert else ""
     return what if effect.assessed else f"{what} (assumed)"
 
 
 def effect_ends(effect: Effect) -> tuple[str, str]:
-    """Return as text the lowest and the highest value to which a forecast or belief is varied."""
+    """Return, as two texts, the lowest and highest value between which an effect varies a belief or forecast."""
     low, high = (brief(x) if effect.what in {"forecast", "prior"} else f"{x:.2f}" for x in effect.values)
     return low, high
 
@@ -394,7 +394,7 @@ def probability_scale(low: float, high: float, start: float = LEFT, end: float =
 
 
 def legible(x: Scale) -> list[float]:
-    """Return the probabilities to mark on a scale, at least 34 pixels from each other."""
+    """Return round probabilities to mark on a scale, at least 34 pixels from each other."""
     ticks, found = [tick for tick in TICKS if x.low <= tick <= x.high], list[float]()
     for tick in ticks if len(ticks) > 2 else nice_ticks(x.low, x.high, 4):
         if x.low <= tick <= x.high and (not found or x(tick) - x(found[-1]) >= 34):
@@ -415,7 +415,7 @@ MOST_STEPS = 16
 
 
 def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:
-    """Return the waterfall chart of an answer: a bar for each expert leads from the prior to the answer."""
+    """Return a waterfall chart: bars from the prior to the answer, probabilities of class `at`, one for each expert."""
     found = steps(why, at)
     answer = of_class(why.probability, at)
     start = found[0].before if found else answer
@@ -521,7 +521,7 @@ def shape(kind: str, x: float, y: float) -> Html:
 
 
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
-    """Return a chart with a bar for each varied forecast or belief, longest first; bars of assumed values are open."""
+    """Chart with a bar for each effect, longest first, from the answer; bars are open if a value was assumed."""
     shown = effects[:BARS]
     names = [effect_name(replace(each, expert=shortened(each.expert, 14))) for each in shown]
     ends = [answer, *(end for each in shown for end in each.answers)]

@@ -57,7 +57,7 @@ LOOKED_FOR = {
 
 
 def check_lines(checks: Sequence[Check]) -> list[str]:
-    """Return lines on model checks: for each kind a serious result, then the kinds passed and those not testable."""
+    """Return lines on model checks: the first serious result of each kind, then the kinds passed and untestable."""
     by_code: dict[str, list[Check]] = {}
     for check in checks:
         by_code.setdefault(check.code, []).append(check)
@@ -74,7 +74,7 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
 
 
 class Contents:
-    """Counts over all parts of a file, and its forecasts: on all events, or on a random sample of many."""
+    """Counts over all parts of a file (forecasts, void events, ...), and its forecasts or a random sample of them."""
 
     def __init__(self, parts: Iterable[Forecasts]) -> None:
         self.void = self.blank = 0  # events that are void, or without a forecast
@@ -129,7 +129,7 @@ class Contents:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Result of examining a file: contents, notes, obstacles to pooling, model checks, and commands to read it."""
+    """Result of examining a file: its contents, notes, obstacles to pooling, model checks, and commands to read it."""
 
     contents: Contents | None  # as the first of `commands` reads it; None if it could not be read
     forecasts: Forecasts | None = None  # all forecasts of the file, or a sample
@@ -210,7 +210,7 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
 
 
 def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
-    """Return notes on missing outcomes and forecasts, which do not prevent pooling."""
+    """Return notes on missing outcomes and forecasts, without which a file can be pooled all the same."""
     notes: list[Note] = [] if contents.totals.resolved else [finding("no-outcomes")]
     if forecasts.options is None:
         notes += one_outcome_notes(forecasts.classes, np.array(contents.totals.outcomes))
@@ -222,7 +222,7 @@ def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
 
 
 def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
-    """Return the findings as pairs of a topic and a text, for people."""
+    """Return the findings about the file `name`, for people, as pairs of a topic and a text."""
     forecasts, contents = findings.forecasts, findings.contents
     if forecasts is None or contents is None:
         return [("file", name), *_in_the_way(findings)]
@@ -296,7 +296,7 @@ def check_view(findings: Findings, name: str) -> View:
 
 
 def finding_facts(findings: Findings) -> dict[str, object]:
-    """Return the findings about a file as facts for JSON."""
+    """Return the findings about a file as a dict for JSON."""
     forecasts, contents, known = findings.forecasts, findings.contents, dict[str, object]()
     faults = [
         {"text": fault.text, "count": fault.count, "options": fault.options(), "proposed": fault.proposed}

@@ -59,7 +59,7 @@ def pool_columns(found: Comparison) -> list[Column]:
 
 
 def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
-    """Return the table's columns with a last row for the scores of the base rate as a forecast."""
+    """Return `columns` with a last row: the scores of a forecast that is always the base rate."""
     last = {
         "pool": "base rate",
         "score": finite(base.score),
@@ -75,7 +75,7 @@ def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
 
 
 def expert_columns(found: Comparison) -> list[Column]:
-    """Return columns with a row for each expert, by decreasing gain in score over the pool."""
+    """Return columns with a row for each expert, by decreasing difference of the expert's score from the pool's."""
     experts = found.experts
     lost, coverage = [expert.at_floor for expert in experts], [finite(expert.coverage) for expert in experts]
     return [
@@ -91,7 +91,7 @@ def expert_columns(found: Comparison) -> list[Column]:
 
 
 def difference_columns(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
-    """Return columns with score differences and their limits; tables show the two limits as one text."""
+    """Return columns of differences in score and their interval limits; in tables the two limits are one text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
     ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
     return [
@@ -122,7 +122,7 @@ def verdict_lines(found: Comparison) -> list[str]:
 
 
 def _single(found: Comparison) -> list[str]:
-    """Return the sentence on the pool against the average, compared singly; empty if the table has this verdict too."""
+    """Return the sentence on the pool against the average by itself, if the table's verdict differs; else nothing."""
     own = next((pool for pool in found.pools if pool.pool == found.reference), None)
     single = found.single
     if own is None or single is None or single.verdict == own.over_average.verdict:
@@ -135,7 +135,7 @@ def _single(found: Comparison) -> list[str]:
 
 
 def _best(found: Comparison) -> list[str]:
-    """Return sentences on the pool with the best score, and on pools better or worse than the simple average."""
+    """Return sentences: which pool scored best, and which scored better or worse than the simple average."""
     best, on = found.best, counted(found.scored, "event")
     others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
     better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
@@ -165,7 +165,7 @@ def _best(found: Comparison) -> list[str]:
 
 
 def _experts(found: Comparison) -> list[str]:
-    """Return the sentence with how many experts score better, worse or not distinguishably from the pool."""
+    """Return the sentence on how many experts scored better or worse than the pool; empty without experts."""
     if not found.experts:
         return []
     better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
@@ -212,7 +212,7 @@ def meaning_lines(found: Comparison) -> list[str]:
 
 
 def comparison_view(found: Comparison, *, table: bool) -> View:
-    """Return the view of a comparison; as a table it has fewer experts than as CSV or JSON, and sentences below."""
+    """Return the view of a comparison; for a `table` with fewer experts than for CSV and JSON, and with sentences."""
     pools, experts = pool_columns(found), expert_columns(found)
     below: list[Sequence[Column] | str] = []
     if found.experts:
@@ -234,7 +234,7 @@ def comparison_view(found: Comparison, *, table: bool) -> View:
 
 
 def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Column]:
-    """Return columns for CSV with a row for each pool, then expert, and its kind; experts' gains are over the pool."""
+    """Return `pools` with a row added for each expert, and a column that says if a row is a pool or an expert."""
     parts = [{column.key: column for column in columns if column.machine} for columns in (pools, experts)]
     rows = len(pools[0].values), len(experts[0].values)
     kinds = Column("kind", ["pool"] * rows[0] + ["expert"] * rows[1], None)
@@ -247,7 +247,7 @@ def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Col
 
 
 def comparison_facts(found: Comparison) -> dict[str, object]:
-    """Return facts for JSON on how pools were compared, the verdicts, and the experts."""
+    """Return facts for JSON: how pools were compared, which are better, and the experts' scores."""
     design = ("scored", "by", "folds", "rounds", "unit", "units", "reference", "time_averaged")
     return {key: getattr(found, key) for key in design} | {
         "level": LEVEL,
@@ -299,7 +299,7 @@ def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
 
 
 def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
-    """Return sentences on the scale of the score, how the score was measured, and how to read the interval."""
+    """Return sentences on what the score means, how it was measured, and how to read the interval of the difference."""
     k = len(f.forecasts.classes)
     worst, unit = f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time", f"ln {k}"
     if f.forecasts.options is not None:
@@ -315,7 +315,7 @@ def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
 
 
 def headline(f: Findings) -> list[str]:
-    """Return two sentences on whether the pool scored better than the simple average on these forecasts."""
+    """Return two sentences on whether the pool scored better than the simple average of these forecasts."""
     found = f.comparison
     if isinstance(found, Missing):
         if f.pool == AVERAGE or f.forecasts.resolved.any():
@@ -382,7 +382,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
 
 
 def _scores(f: Findings, found: Comparison) -> Table:
-    """Return the table of skill, log loss, Brier score and AUC of pool, average and base rate."""
+    """Return the table of the scores (skill, log loss, Brier score, AUC) of the pool, the average and the base rate."""
     names = {AVERAGE: "simple average", "base rate": "base rate alone"}
     pools = pool_columns(found) if found.base is None else with_base_rate(pool_columns(found), found.base)
     shown = [each for each in pools if each.key in {"skill", "log_loss", "brier", "auc"} and each.title is not None]

@@ -143,7 +143,7 @@ def _calibration(f: Findings) -> Section:
 
 
 def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
-    """Return reliability figures of the experts at positions `shown`, and a note on how many experts are left out."""
+    """Return reliability charts of the experts at positions `shown`, and a note on how many others there are."""
     if not shown:
         return []
     left = len(f.forecasts.experts) - len(shown)
@@ -175,7 +175,7 @@ def _shown_experts(f: Findings) -> list[int]:
 
 
 def _middle_prior(f: Findings) -> float:
-    """Return the prior probability of class 1; if priors differ between events, the one at their mean log-odds."""
+    """Return the prior probability of class 1; if events have different priors, the one with the mean log-odds."""
     if f.own_priors is None:
         return float(f.learned.prior[1]) if f.learned.prior is not None else 0.5
     return float(expit(logit(f.own_priors[:, 1]).mean()))
@@ -283,7 +283,7 @@ def checks_section(f: Findings) -> Section:
 
 
 def _findings(checks: Sequence[Check]) -> list[Block]:
-    """Return blocks with the results of model checks: up to `SHOWN` serious ones of each kind, the rest folded."""
+    """Return paragraphs with the results of model checks: `SHOWN` serious ones of each kind, others folded."""
     serious = [check for check in checks if check.serious]
     if all(check.statistic is None and not check.serious for check in checks):
         return ["There are too few forecasts or outcomes to check the model."]
@@ -326,7 +326,7 @@ def _listed(checks: Sequence[Check]) -> Html:
 
 
 def method_section(f: Findings) -> Section:
-    """Return the section on the method: command line, pool, cross-validation, software versions."""
+    """Return the section on how the report was made: command, pool, cross-validation, software versions."""
     parts: list[Block] = [typed_code(f.options.source.command)] if f.options.source.command else []
     parts.append(paragraph(method_words(f.pool)))
     if f.pool == DEFAULT and f.learned.members is not None:
@@ -356,7 +356,7 @@ def method_section(f: Findings) -> Section:
 
 
 def shares_words(members: Members) -> str:
-    """Return the sentence on the shares of weighted pool, simple average and single experts in each answer."""
+    """Return the sentence on the shares that weighted pool, average and single experts have in each answer."""
     pool, average, follow = (f"{share:.0%}" for share in members.shares)
     return (
         f"Of every answer, as a probability, {pool} is that of the weighted pool, {average} the simple average and "
@@ -365,7 +365,7 @@ def shares_words(members: Members) -> str:
 
 
 def method_words(pool: str) -> Html:
-    """Return the description of how the pool combines probabilities."""
+    """Return the sentences on how the pool called `pool` combines probabilities."""
     if pool == DEFAULT:
         return markup(
             "The answer’s log-odds are those of the prior plus, for each forecast, a weight times its distance from "
@@ -385,7 +385,7 @@ FORECASTS = 3
 
 
 def experts_section(f: Findings) -> Section:
-    """Return the section with a chart of each expert's weight, and each expert's forecasts if few events are open."""
+    """Return the section on experts' weights, with each expert's forecasts if few events are open."""
     weights = weight_table(f.state)
     columns = _columns(f, weights)
     parts: list[Block] = [words(*_lead(f, weights))]
@@ -396,7 +396,7 @@ def experts_section(f: Findings) -> Section:
 
 
 def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
-    """Return columns with each expert's name, weight and forecasts, by decreasing weight."""
+    """Return columns of experts' names, weights and, if few events are open, forecasts, by decreasing weight."""
     names, counts = f.forecasts.experts, f.learned.counts.tolist()
     order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
     columns = [Column("expert", [name(names[i]) for i in order], "expert")]
@@ -504,7 +504,7 @@ LEADERS = 10
 
 
 def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
-    """Return columns with a row for each expert with a forecast on a resolved event, by decreasing gain in score."""
+    """Return columns with a row for each expert in `found`: scores, and the gain over the average of all experts."""
     return [
         Column("expert", [each.expert for each in found], "expert"),
         Column("events", [each.events for each in found], "events", whole),

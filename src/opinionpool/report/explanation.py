@@ -39,7 +39,7 @@ from opinionpool.text import are, counted, listed
 
 
 class _Field(NamedTuple):
-    """Quantity that an explanation has for each forecast: its key, attribute of `Explanation`, title and format."""
+    """Number that an explanation has for each forecast: CSV key, attribute of `Explanation`, title, and its format."""
 
     key: str
     attribute: str
@@ -64,14 +64,14 @@ _ONE = {"age", "weight"}
 
 
 def _fields(why: Explanation) -> list[_Field]:
-    """Return the quantities of `_FIELDS` that the explanation `why` has."""
+    """Return the numbers for each forecast (of `_FIELDS`) that the explanation `why` has."""
     there = [each for each in _FIELDS if getattr(why, each.attribute) is not None]
     adding = [each for each in there if why.scale == "log-odds" or not each.log_odds]
     return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]
 
 
 def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
-    """Return a record for each forecast: what it adds to the answer about class `at`; the largest effect first."""
+    """Dict for each forecast: probability, weight, effect on class `at` and so on, the largest effect first."""
     binary = why.probability.ndim == 0
 
     def value(field: _Field, i: int) -> float | str | None:
@@ -94,7 +94,7 @@ def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
 
 
 def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: int | None = None) -> list[Column]:
-    """Return the columns of `forecast_rows` named in `titles`, for pages, with probabilities in whole per cent."""
+    """Return columns of `forecast_rows`, those whose keys `titles` has, for a page; `most` rows at most."""
     rows = forecast_rows(why, at)[:most]
     shows = {field.key: field.show for field in _fields(why)} | {"probability": brief, "without": brief}
     return [
@@ -105,7 +105,7 @@ def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: in
 
 
 def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
-    """Return records of the terms that add up to a class's log-odds, and last their sum, the pooled answer."""
+    """Return dicts of the terms (prior, experts, ...) whose sum is the answer about class `at`, and of the sum."""
 
     def row(part: str, adds: Array, probability: Array | None = None, name: str = "") -> dict[str, Any]:
         def of(values: Array) -> float:
@@ -130,7 +130,7 @@ def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
 
 
 def explanation_columns(why: Explanation) -> list[Column]:
-    """Return columns with a row for each term of the sum that gives the answer, for each class if K > 2."""
+    """Return columns with a row for each term of the sum that gives the answer; if K > 2, for each class in turn."""
     several = why.probability.ndim == 1
     sums = [_sum_rows(why, at) for at in (range(len(why.classes)) if several else (None,))]
     rows = [row for each in sums for row in each]
@@ -167,7 +167,7 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
 
 
 def explanation_facts(why: Explanation) -> dict[str, object]:
-    """Return facts on an answer for JSON, without its forecasts: probability, interval, prior, intercept and shifts."""
+    """Facts on an answer for JSON, without its forecasts: probability, interval, prior, intercept and shifts."""
     low, high = why.interval or (None, None)
     names = ("probability", "start", "intercept", "topic_shift", "shift", "members_shift", "total")
     parts = {"prior_probability": why.prior} | {key: getattr(why, key) for key in names}
@@ -176,14 +176,14 @@ def explanation_facts(why: Explanation) -> dict[str, object]:
 
 
 def by_class(why: Explanation, value: Array | None) -> object:
-    """Return a number as it is, an array as a dict of numbers by class, None as None."""
+    """Return `value` for JSON: a number as it is, an array as a dict by class label, and None as None."""
     if value is None or np.ndim(value) == 0:
         return None if value is None else float(value)
     return {str(label): float(x) for label, x in zip(why.classes, value, strict=True)}
 
 
 def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
-    """Return the expert without whom log-odds change most, and of which class (`at`, if given); None if nobody."""
+    """Positions of the expert without whom log-odds change most, and of the class (`at`, if given); None if none do."""
     if not why.experts:
         return None
     moved = np.abs(logit(why.without.reshape(len(why.experts), -1)) - logit(np.atleast_1d(why.probability)))
@@ -227,7 +227,7 @@ ORDERS = {
 
 
 def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
-    """Return the section with the answers on open events; it begins with `verdict`, sentences on the pool's score."""
+    """Return the section with the answers about open events, after `verdict`, sentences on the pool's score."""
     title = "The answers"
     rows = f.open_rows
     if not rows:
@@ -260,7 +260,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> Html:
 
 
 def _interval_note(f: Findings) -> list[Block]:
-    """Return a note on the meaning of the answers' intervals and their measured coverage; empty without intervals."""
+    """Return a note on what the answers' intervals mean and how often they are right; empty without intervals."""
     if f.pooled.interval is None:
         return []
     measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
@@ -417,7 +417,7 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
 
 
 def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
-    """Return the clause on why an answer lies above or below every forecast; empty if it lies between two."""
+    """Return the clause on why answer `p` lies above or below all forecasts; empty if it lies between two of them."""
     given = [of_class(q, at) for q in why.probabilities]
     if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
         return ""

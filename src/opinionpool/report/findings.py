@@ -48,14 +48,14 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Missing:
-    """Reason why a part of the report cannot be computed."""
+    """Reason why a part of the report cannot be computed; stands in the place of that part."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Source:
-    """Title, date, command line and file digests that a report shows about its origin."""
+    """What a report says about its origin: title, date, command line and digests of the files."""
 
     title: str = "forecasts"  # what the report is called
     date: str = ""  # when it was made; empty to leave it out
@@ -68,7 +68,7 @@ SOURCE = Source()
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """Pool loaded from a file, with its answers; it is not fitted further."""
+    """Pool loaded from a file, which answers in a report instead of a pool fitted to the forecasts."""
 
     file: str
     state: Fitted
@@ -78,7 +78,7 @@ class Saved:
 
 @dataclass(frozen=True, eq=False)
 class ReportOptions:
-    """Options of a report: its source, the order of open events, and a saved pool if one answers."""
+    """Options of a report: its source, the order of open events, and a saved pool that answers, if there is one."""
 
     source: Source = SOURCE
     sort: str = "probability"  # a name in `SORTS`
@@ -116,7 +116,7 @@ class Findings:
 
     @property
     def given(self) -> bool:
-        """Return True if the user gave a prior."""
+        """Whether the user gave the prior; otherwise it is estimated from outcomes."""
         saved = self.options.saved
         return self.fit.prior is not None if saved is None else saved.given
 
@@ -149,12 +149,12 @@ class Findings:
 
     @property
     def timid(self) -> bool:
-        """Whether the mean calibration of the experts is above 1.05: on average they are too cautious."""
+        """Whether experts are too cautious on average: their mean calibration is above 1.05."""
         features = self.learned.features
         return float(np.mean(features.calibration)) > 1.05
 
     def options_of(self, p: Array) -> Array:
-        """Return probabilities with NaN where an event does not have the option."""
+        """Return probabilities `p` (T, K) with NaN in the positions that are no options of the event."""
         even = self.forecasts.even
         if even is None:
             return p
@@ -163,7 +163,7 @@ class Findings:
 
     @property
     def caveats(self) -> tuple[Note, ...]:
-        """Notes on why scores may be too optimistic, and differences of scores less certain than they look."""
+        """Notes on why scores may be too optimistic, or differences of scores less certain than they look."""
         notes = () if isinstance(self.comparison, Missing) else self.comparison.notes
         return tuple(note for note in notes if note.code in CAVEATS)
 
@@ -230,7 +230,7 @@ def _scores(
     *,
     learns: bool,
 ) -> tuple[Comparison | Missing, LearningCurve | Missing]:
-    """Return the cross-validated comparison of the pool, and its learning curve; `Missing` for lack of data."""
+    """Pool's cross-validated comparison with others, and its learning curve; `Missing` if data are too few."""
     cells = int(forecasts.resolved[forecasts.event_index].sum())
     # Many experts take long, however few their forecasts.
     most = ROUNDS if splits.repeats is None else min(ROUNDS, splits.repeats)
@@ -250,7 +250,7 @@ def _scores(
 
 
 def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOptions) -> list[Effect]:
-    """Return how beliefs move an event's answer; empty if the answer rests on outcomes, or if K > 2."""
+    """Effects of each belief on the answer about an event; empty if the answer rests on outcomes, or if K > 2."""
     resting = not learned.counts.any() or (fit.beliefs is not None and len(forecasts.event_index) <= VARIED)
     if not (resting and len(forecasts.classes) == 2 and forecasts.options is None):
         return []
@@ -269,7 +269,7 @@ def _tried(compute: Callable[[], Found]) -> Found | Missing:
 
 
 def best_expert(comparison: Comparison) -> ExpertScore | None:
-    """Return the expert who gains most over the pool on the expert's events, among experts with many events."""
+    """Expert with the largest gain over the pool among experts with many scored events; None without experts."""
     most = max((expert.events for expert in comparison.experts), default=0)
     busy = [expert for expert in comparison.experts if expert.events >= BUSY * most]
     return max(busy, key=lambda expert: expert.over_pool.mean, default=None)

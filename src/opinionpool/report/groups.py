@@ -41,7 +41,7 @@ MOST = 50
 
 
 def topic_columns(state: Fitted) -> list[Column]:
-    """Return columns with each topic's intercept and slope, by decreasing deviation; empty without topic effects."""
+    """Columns with each topic's intercept and slope, the largest deviation first; empty without topic effects."""
     effects = getattr(state, "topics", None)
     if effects is None:
         return []
@@ -125,7 +125,7 @@ PAIRS = 6
 
 
 def rate_columns(found: Rates) -> list[Column]:
-    """Return columns with the share of events that happen by group (and class), and other estimates of the share."""
+    """Return columns with a row for each group (and class): share of events that happen, and others' estimates."""
     words = {"group": "group", "class": "class", "rate": "happens", "low": f"{found.level:.0%} from", "high": "to"}
     words |= {"events": "events", "resolved": "resolved"} | {rival_key(name): name for name in found.rivals_}
     spare = {"events": 1, "resolved": 1} | {rival_key(name): 6 - i for i, name in enumerate(found.rivals_)}
@@ -139,7 +139,7 @@ def rate_columns(found: Rates) -> list[Column]:
 
 
 def rate_differences(found: Rates) -> list[Column]:
-    """Return columns with differences of rates between two groups; empty for over `PAIRS` groups, or K > 2."""
+    """Return columns with the differences of two groups' shares; empty if there are many groups, or K > 2."""
     if not 2 <= len(found.groups_) <= PAIRS or len(found.classes) > 2:
         return []
     pairs = list(combinations(found.groups_, 2))
@@ -155,12 +155,12 @@ def rate_differences(found: Rates) -> list[Column]:
 
 
 def _bounded(p: float) -> str:
-    """Return a probability as text, beyond 0.1% and 99.9% as a bound: more digits would depend on the model."""
+    """Return a probability as text, such as "below 0.1%": more digits would depend on the model."""
     return "> 99.9%" if p > 0.999 else "< 0.1%" if p < 0.001 else percent(p)
 
 
 def rate_facts(found: Rates, labels: str) -> dict[str, object]:
-    """Return facts on base rates for JSON: options, differences between groups, and the share among all events."""
+    """Return facts for JSON on the shares by group: options, differences of groups, the share of all events."""
     every = None if found.total_ is None else dict(zip(("rate", "low", "high"), found.total_, strict=False))
     differences = list(records(rate_differences(found)))
     facts = {"labels": labels, "level": found.level, "by_outcomes": found.by_outcomes_}
@@ -168,7 +168,7 @@ def rate_facts(found: Rates, labels: str) -> dict[str, object]:
 
 
 def rate_lines(found: Rates) -> list[str]:
-    """Return lines for people about base rates: the share among all events, and the assumption behind it."""
+    """Return lines for people on the shares by group: the share of all events, and what is assumed."""
     lines = []
     if found.total_ is not None and len(found.groups_) > 1:
         rate, low, high, _ = found.total_
@@ -184,7 +184,7 @@ def assumed(found: Rates) -> str:
 
 
 def rates_section(f: Findings) -> Section | None:
-    """Return the section on base rates by topic, else by group; None without labels, open events or a posterior."""
+    """Return the section on shares of events that happen, by topic or group; None without labels or open events."""
     by = "topic" if f.forecasts.topics is not None else "group"
     labels = f.forecasts.topics if by == "topic" else f.forecasts.groups
     state = f.state

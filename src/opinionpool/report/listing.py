@@ -109,7 +109,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u
 
 @dataclass(frozen=True)
 class Column:
-    """Column of a table: its values, its titles and how it is formatted in tables, CSV and pages."""
+    """Column of a table: a key, values, a title, and formats for people; programs get the values themselves."""
 
     key: str  # its header in CSV
     values: Sequence[Any]  # text, numbers, booleans, or None
@@ -124,7 +124,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether a table aligns the column on the right, at decimal points."""
+        """Whether a table aligns the column on the right, with decimal points below each other."""
         return self.show is not str
 
     @property
@@ -142,7 +142,7 @@ class Column:
 def with_limits(
     column: Column, low: Sequence[Any], high: Sequence[Any], show: Callable[[Any], str], spare: int = 0
 ) -> list[Column]:
-    """Return a column, and the columns of the lower and upper limits of its values."""
+    """Return a column, and two more with the lower and upper limits of its values."""
     key, sign, label = column.key.partition(":")
     ends = ("low", low, "from"), ("high", high, "to")
     return [column, *(Column(f"{key}_{end}{sign}{label}", x, title, show, spare=spare) for end, x, title in ends)]
@@ -218,7 +218,7 @@ MANY = 50_000
 
 
 def _fields(values: Sequence[object]) -> Iterable[str]:
-    """Return the CSV fields of a column; texts without special characters are not tested one by one."""
+    """Return the values of a column as CSV fields; texts are quoted only if one of them needs it."""
     kinds = set(map(type, values))
     if kinds == {float}:
         # Python writes numbers; the engine finds the fewest digits that tell one from all others sooner.
@@ -238,7 +238,7 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
 
 
 def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
-    """Yield numbers as their shortest exact decimals, converted by the SQL engine in batches of `MANY`."""
+    """Yield lists of `MANY` numbers as their shortest exact decimals, which the SQL engine converts fast."""
     import numpy as np
 
     for start in range(0, len(values), MANY):
@@ -250,14 +250,14 @@ def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
 
 @cache
 def _connection() -> Any:  # noqa: ANN401 - of the engine, which tables alone know
-    """Return the connection to the SQL engine, opened once, that converts many numbers to text."""
+    """Return a connection to the SQL engine, opened once, which converts many numbers to text fast."""
     from opinionpool.tables.engine import engine
 
     return engine().connect(":memory:", config={"threads": 1})
 
 
 def _is_plain(texts: Sequence[str]) -> bool:
-    """Whether no text needs quotes or escapes as a CSV field, found by one search in all texts joined."""
+    """Whether no text needs quotes or escapes in CSV; all texts are searched at once."""
     lines = "\n" + "\n".join(texts)
     if any(sign in lines for sign in '",\r') or lines.count("\n") > len(texts) or _CONTROL.search(lines):
         return False
@@ -332,7 +332,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
-    """Return column widths that fit into `room`: the widest text column is narrowed repeatedly, numbers never."""
+    """Return column widths that fit into `room`: the widest text column is narrowed again and again, numbers never."""
     while room is not None and _total(widths) > room:
         narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
         if not narrowable:

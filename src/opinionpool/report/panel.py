@@ -46,7 +46,7 @@ ASKED, NAMED, GROUPS = 3, 6, 3
 
 @dataclass(frozen=True, eq=False)
 class PanelWorth:
-    """Value of a panel under its model: expected scores, gains from one more expert, and near-duplicate experts."""
+    """Value of a panel if its model holds: expected scores, gain from one more expert, and near-duplicate experts."""
 
     value: PanelValue  # of each expert, and of the whole panel under the learned weights
     ideal: PanelValue | None  # the value under ideal weights; None if weights differ between classes
@@ -64,7 +64,7 @@ class PanelWorth:
 
 
 def panel_worth(state: Fitted, prior: float | None = None) -> PanelWorth | None:
-    """Return the value of the fitted panel under its model; None if the pool has no model of the panel."""
+    """Return the value of a fitted panel if its model holds; None if the pool has no panel of experts."""
     if not isinstance(state, FittedPanel):
         return None
     value = learned_value(state, prior)
@@ -85,7 +85,7 @@ def _gain(panel: Panel, prior: float, correlation: float | None) -> Gain | None:
 
 
 def expected_words(found: PanelWorth) -> str:
-    """Return the AUC and score expected of the panel, as text."""
+    """Return, as text, the area under the ROC curve and the score that are expected of the panel."""
     value = found.value
     if value.joint_score is None:
         return f"implied AUC between two classes {decimal(value.joint_auc)}"
@@ -98,7 +98,7 @@ def expected_words(found: PanelWorth) -> str:
 
 
 def gain_words(found: PanelWorth) -> str:
-    """Return the gains in score expected from one more expert, as text."""
+    """Return, as text, how much one more expert is expected to raise the score."""
     kinds = ("one more expert like these", "one as accurate whose errors are unrelated to theirs")
     gains = [
         f"{kind} would raise the expected score by {f'{gain.score:.3f}' if gain.score >= 5e-4 else 'next to nothing'}"
@@ -109,7 +109,7 @@ def gain_words(found: PanelWorth) -> str:
 
 
 def together_facts(found: PanelWorth | None) -> dict[str, object]:
-    """Return expected scores of the whole panel, the gain from one more expert and near-duplicates, for JSON."""
+    """Return a panel's expected scores, the gain from one more expert and near-duplicates, for JSON."""
     if found is None:
         return {"together": None}
     value, like = found.value, found.more[0]
@@ -140,7 +140,7 @@ def together_lines(found: PanelWorth | None) -> list[str]:
 
 
 def together(state: Fitted) -> PanelWorth | None:
-    """Return the value of the panel; None if the panel is only assumed, has fewer than two experts, or is missing."""
+    """Return the value of a fitted panel; None if its features are only assumed, or it has fewer than two experts."""
     if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
         return None
     return panel_worth(state)
@@ -157,7 +157,7 @@ class ExpertWorth:
 
 
 def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
-    """Return the loss in a two-class panel's expected score without each expert, and whom to ask first."""
+    """Return how much the expected score of a two-class panel falls without each expert, and whom to ask first."""
     if len(state.panel.classes) > 2 or not isinstance(state.panel, Panel):
         raise ArgumentError("what a panel is worth is known for two classes; name them with --positive")
     shared = 0.5 if state.prior is None else float(state.prior[1])
@@ -175,7 +175,7 @@ def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
 
 
 def worth_columns(found: ExpertWorth) -> list[Column]:
-    """Return columns with a row for each expert, by decreasing gain in the panel's expected score."""
+    """Return columns with a row for each expert, by decreasing amount that the expert adds to the expected score."""
     value = found.panel.value
     assert value.score is not None
     order = sorted(range(len(found.adds)), key=lambda i: (-(found.adds[i] or 0.0), i))
@@ -189,7 +189,7 @@ def worth_columns(found: ExpertWorth) -> list[Column]:
 
 
 def worth_facts(found: ExpertWorth) -> dict[str, object]:
-    """Return facts on the value of the whole panel for JSON, beside the rows of `worth_columns`."""
+    """Return facts for JSON on the value of the whole panel, which the rows of `worth_columns` do not have."""
     like, independent = (None if gain is None else gain.score for gain in found.panel.more)
     gains = {"gain_from_one_like_these": like, "gain_from_one_independent": independent}
     first = [{"expert": name, "share": share} for name, share in found.order]
@@ -197,7 +197,7 @@ def worth_facts(found: ExpertWorth) -> dict[str, object]:
 
 
 def worth_lines(found: ExpertWorth) -> list[str]:
-    """Return lines for people on the value of the whole panel, beside the table of `worth_columns`."""
+    """Return lines for people on the value of the whole panel, which the table of `worth_columns` does not have."""
     lines = [f"at a prior of {percent(float(found.panel.value.prior or 0.5))}", *together_lines(found.panel)]
     if len(found.adds) > 1:
         names = listed([name for name, _ in found.order], ASKED)
@@ -207,7 +207,7 @@ def worth_lines(found: ExpertWorth) -> list[str]:
 
 @cache
 def terms() -> dict[str, tuple[str, str, str]]:
-    """Return each term's name, short meaning and full explanation, by the key of the page's control."""
+    """Name, short meaning and full explanation of each feature of experts, by the key of its control on the page."""
     table = Path(__file__).with_name("terms.md").read_text(encoding="utf-8")
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:3] == "| `"]
     return {key: (name, text, detail) for key, name, text, detail in rows}
@@ -243,7 +243,7 @@ def basis_section(f: Findings) -> Section | None:
 
 
 def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
-    """Return columns with each belief's expert, feature, value and weight in number of events."""
+    """Return columns of each belief's expert, feature, value and worth (number of events)."""
     worths = [belief_worth(belief) for *_, belief in rows]
     return [
         Column("who", [who for who, *_ in rows], "who", page=str),
@@ -254,7 +254,7 @@ def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
 
 
 def belief_worth(belief: Belief) -> str:
-    """Return a belief's weight as text: the number of events that it is worth, or "certain" if infinite."""
+    """Return, as text, how many resolved events a belief is worth; "certain" if infinitely many."""
     return "certain" if math.isinf(belief.worth) else counted(round(belief.worth), "event")
 
 
@@ -277,7 +277,7 @@ def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
 
 
 def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
-    """Return columns with the beliefs varied, their ranges, and the answers at both ends, largest effect first."""
+    """Return columns with the beliefs varied, their ranges, and the answer at either end of each range."""
     return [
         Column("belief", [effect_name(each) for each in effects], "belief"),
         Column("range", [" to ".join(effect_ends(each)) for each in effects], "range", as_is),
@@ -287,7 +287,7 @@ def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
 
 
 def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
-    """Return records for JSON on how far an answer moves when each belief is varied."""
+    """Return a record for JSON for each varied belief: its range, and the answer at either end."""
     return [
         {
             "what": effect.what, "expert": effect.expert or None, "assessed": effect.assessed,
@@ -298,7 +298,7 @@ def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
 
 
 def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
-    """Return lines on how far an answer moves when each belief is varied."""
+    """Return lines on how the answer about `event` moves when each belief is varied."""
     lines = [f"{event}: how the answer depends on {counted(len(effects), 'belief')}"] if effects else []
     for effect in effects:
         at_low, at_high = map(percent, effect.answers)
@@ -307,7 +307,7 @@ def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
 
 
 def worth_section(f: Findings) -> Section:
-    """Return the section on the value of the panel, measured or expected, and of one more expert."""
+    """Return the section on the value of the panel, measured and expected, and of one more expert."""
     entries = [*_measured(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Near-duplicates", _redundant_words(f.errors)))
@@ -320,7 +320,7 @@ def worth_section(f: Findings) -> Section:
 
 
 def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
-    """Yield pairs of term and text on values expected under the model: scores, effective number of experts, gains."""
+    """Yield pairs of title and text on what the model expects: scores, effective number of experts, gains."""
     try:
         found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
     except OpinionPoolError:
@@ -341,7 +341,7 @@ def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _measured(f: Findings) -> list[tuple[str, str]]:
-    """Return term and text on how often the pool was on the right side of 50% out of sample; empty if not scored."""
+    """Return title and text on how often the pool was on the right side of 50%; empty if it was not scored."""
     found = None if isinstance(f.comparison, Missing) or not f.binary else f.comparison
     if found is None or f.score_of(found).over_average.verdict == "too few events":
         return []
@@ -353,7 +353,7 @@ def _measured(f: Findings) -> list[tuple[str, str]]:
 
 
 def redundant(errors: SharedErrors) -> list[list[str]]:
-    """Return the names of near-duplicate experts, by cluster, found by the correlation of errors."""
+    """Return groups of experts, by name, whose errors correlate so much that one says nearly all."""
     if len(errors.experts) < 2:
         return []
     return [[errors.experts[i] for i in group] for group in Dendrogram.of(errors.correlation).groups(REDUNDANT)]

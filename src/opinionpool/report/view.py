@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Totals:
-    """Numbers of events, experts, forecasts and outcomes; those of the parts of a file can be added.
+    """Numbers of events, experts, forecasts and outcomes; totals of parts of a file can be added.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Totals:
 
     @classmethod
     def of(cls, forecasts: Forecasts | Totals) -> Totals:
-        """Return the numbers of events, experts, forecasts and outcomes in `forecasts`; `Totals` unchanged."""
+        """Numbers of events, experts, forecasts and outcomes of `forecasts`; given `Totals`, return these."""
         if isinstance(forecasts, Totals):
             return forecasts
         t, n = forecasts.shape
@@ -67,7 +67,7 @@ class Totals:
         return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts), options)
 
     def __add__(self, other: Totals) -> Totals:
-        """Return the sum of the totals of two parts, which share experts and differ in events."""
+        """Return the totals of two parts of a file together, which share experts and have different events."""
         counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
         events, cells = self.events + other.events, self.cells + other.cells
         return Totals(self.classes, events, self.experts, cells, counts, self.options + other.options)
@@ -114,7 +114,7 @@ def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float 
 
 
 def missing(forecasts: Forecasts | Totals) -> str:
-    """Return as text the share of pairs of event and expert that have no forecast."""
+    """Return, as text, the share of pairs of expert and event for which there is no forecast."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
     return "none missing" if size.cells == most else f"{percent((most - size.cells) / most)} missing"
@@ -128,7 +128,7 @@ def size_line(forecasts: Forecasts | Totals) -> str:
 
 
 def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_rate: float | Array | None) -> str:
-    """Return the line with the pool's name, prior, source of the prior, and base rate."""
+    """Return the line with the pool's name, its prior, whether the prior is `given`, and the base rate."""
     event = about(forecasts)
     labels = [printable(str(label)) for label in forecasts.classes]
 
@@ -170,7 +170,7 @@ def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
 
 
 def assumed_prior(state: Fitted, given: bool) -> bool:
-    """Return True if the prior is uniform because none is given and no outcome is known to estimate one."""
+    """Return True if the prior is uniform by assumption: none is given, and no outcome is known to estimate it."""
     return state.prior is not None and not given and not state.events.any()
 
 
@@ -182,7 +182,7 @@ def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None)
 
 
 def agreement_line(forecasts: Forecasts) -> str:
-    """Return the line on how far judges agree who rate on one scale; "" if there are no two such judges."""
+    """Return the line on how far two or more judges, who rate on one scale, agree; "" if there are no such judges."""
     found = rater_agreement(forecasts)
     if found is None:
         return ""
@@ -221,7 +221,7 @@ def levels_words(forecasts: Forecasts, experts: Sequence[str]) -> list[str]:
 
 
 def agreement_facts(forecasts: Forecasts) -> dict[str, object]:
-    """Return alpha, kappa and number of events for JSON, from ratings on one scale; empty if not measurable."""
+    """Return judges' agreement (alpha, kappa, number of events) for JSON; empty if fewer than two rate on one scale."""
     found = rater_agreement(forecasts)
     if found is None:
         return {}
@@ -240,7 +240,7 @@ EXPLAINING = (
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Result of a command in a form that all output formats can show."""
+    """Result of a command in a form that all output formats (table, CSV, JSON) can show."""
 
     rows: str  # name of the rows in JSON
     columns: Sequence[Column]  # the rows, for CSV and the table
@@ -287,7 +287,7 @@ def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
 
 
 def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
-    """Return True if a note is more than a description of the file, and so worth showing to people."""
+    """Return True if a note should be shown to people, as it does more than describe the file."""
     if note.code == "positive":
         return forecasts is not None and about(forecasts) is not None
     if note.code == "layout":
