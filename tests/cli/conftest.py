@@ -8,6 +8,24 @@ import pytest
 
 from opinionpool.cli import app as cli
 
+WIDE = """event,alice,bob,carol,outcome
+a,0.8,0.7,0.9,1
+b,0.2,0.4,0.3,0
+c,0.6,0.7,0.4,1
+d,0.3,0.1,0.2,0
+e,0.7,0.6,,1
+f,0.4,0.5,0.3,0
+g,0.9,0.8,0.7,
+h,,,,
+"""
+THREE_CLASSES = "event,expert,class,probability,outcome\n" + "".join(
+    f"q{t},ann,{c},{p},{'abc'[t % 3]}\n" for t in range(6) for c, p in (("a", 0.5), ("b", 0.3), ("c", 0.2))
+)
+
+
+def probabilities(records):
+    return [float(record["probability"]) for record in records]
+
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):

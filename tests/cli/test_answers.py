@@ -12,25 +12,13 @@ from opinionpool.learning.learn import learn
 from opinionpool.pools import NAMES
 from opinionpool.pools.fit import in_sample_note
 
-WIDE = """event,alice,bob,carol,outcome
-a,0.8,0.7,0.9,1
-b,0.2,0.4,0.3,0
-c,0.6,0.7,0.4,1
-d,0.3,0.1,0.2,0
-e,0.7,0.6,,1
-f,0.4,0.5,0.3,0
-g,0.9,0.8,0.7,
-h,,,,
-"""
+from .conftest import WIDE, probabilities
+
 SAID = [
     [0.8, 0.7, 0.9], [0.2, 0.4, 0.3], [0.6, 0.7, 0.4], [0.3, 0.1, 0.2], [0.7, 0.6, math.nan], [0.4, 0.5, 0.3],
     [0.9, 0.8, 0.7], [math.nan] * 3,
 ]  # fmt: skip
 HAPPENED = [1, 0, 1, 0, 1, 0, None, None]
-
-
-def probabilities(records):
-    return [float(record["probability"]) for record in records]
 
 
 def test_every_event_comes_back_in_full_precision_and_in_order(file, answers):

@@ -68,6 +68,9 @@ def test_explain_and_compare_take_it_too(file, panel, command):
         ("experts.alice.acc = 1", "panel.toml: experts.alice: there is no key 'acc'; did you mean 'auc'"),
         ("correlation = -0.9", "correlation: that of 3 experts must lie above -1/(N-1) = -0.5"),
         ('[experts."al\\u001b[31m"]\nx = 1', "there is no key 'x'"),
+        ("experts.alice.auc = 90", "if 90% is meant, write 0.9"),
+        ("experts.Alice.auc = 0.9", "something is believed of 'Alice', who made no forecast; 'alice' did"),
+        ("worth = 20", "worth belongs to a belief, as in auc = { value = 0.8, worth = 50 }"),
     ],
 )
 def test_what_the_file_cannot_say(file, command, text, message):
@@ -76,26 +79,7 @@ def test_what_the_file_cannot_say(file, command, text, message):
     assert said.out == ""
     assert message in said.err
     assert "\x1b" not in said.err
-
-
-def test_wrong_usage(file, panel, command):
-    name = file(WIDE)
-    said = command("pool", name, "--panel", panel, "--pool", "linear", status=2).err
-    assert "--panel says what the gaussian pool is to believe, and the pool is linear" in said
-    said = command("compare", name, "--panel", panel, "--pools", "linear,log", status=2).err
-    assert "it is not among --pools" in said
-    assert "does not exist" in command("pool", name, "--panel", "none.toml", status=2).err
-    assert "is read from" in command("pool", name, "--panel", panel, "-o", panel, "--format", "csv", status=2).err
-
-
-def test_a_name_in_other_letters_is_refused(file, command):
-    name = file("event,Ines,Kim,outcome\na,0.8,0.6,1\nb,0.3,0.4,0\n")
-    file("[experts.ines]\nauc = 0.9", "panel.toml")
-    said = command("pool", name, "--panel", "panel.toml", status=1).err
-    assert "something is believed of 'ines', who made no forecast; 'Ines' did" in said
-    file("worth = 20", "panel.toml")
-    said = command("pool", name, "--panel", "panel.toml", status=1).err
-    assert "worth belongs to a belief, as in auc = { value = 0.8, worth = 50 }" in said
+    assert message in " ".join(command("check", "forecasts.csv", "--panel", "panel.toml", status=1).out.split())
 
 
 def test_what_check_proposes_has_the_beliefs(file, command):

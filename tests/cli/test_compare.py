@@ -129,25 +129,6 @@ class TestSplits:
         assert f"note: the first {60 - summary['scored']} of 60 events in time are learned from and never" in said.err
         assert "random folds" not in said.err
 
-    @pytest.mark.parametrize(
-        ("options", "told"),
-        [
-            (("--by-time",), "cannot be ordered in time"), (("--by-group",), "there are no groups"),
-            (("--by-time", "--by-group"), "exclude each other"), (("--gap", "3"), "forward in time"),
-            (("--by-time", "--gap", "soon"), "a gap is a span of time"),
-            (("--pools", "gaussian,mean"), "no pool is called 'mean'"), (("--folds", "1"), "at least 2 folds"),
-            (("--folds", "0"), "--folds"), (("--repeats", "0"), "--repeats"),
-        ],
-    )  # fmt: skip
-    def test_wrong_usage(self, file, command, options, told):
-        said = command("compare", file(crowd(events=8)), *options, status=2)
-        assert told in said.err
-        assert said.out == ""
-
-    def test_nothing_to_compare_on(self, file, command):
-        said = command("compare", file("event,a,b\nq,0.2,0.3\nr,0.4,0.1\n"), status=1)
-        assert "takes at least 2" in said.err
-
 
 @pytest.mark.parametrize(
     ("name", "columns"), [("compare", ["score", "in-sample", "gain"]), ("experts", ["bias", "weight"])]
@@ -169,7 +150,6 @@ def test_a_column_is_a_rival_and_no_expert(file, command):
     score = next(pool["score"] for pool in found["pools"] if pool["pool"] == "market")
     assert score == pytest.approx(1 + np.log2(0.8))
     assert [expert["expert"] for expert in found["summary"]["experts"]] == ["ann", "bob"]
-    assert "no column or expert is called so" in command("compare", name, *columns, "--rival", "mark", status=2).err
 
 
 class TestOverLives:
@@ -186,5 +166,3 @@ class TestOverLives:
         table = command("compare", *options, "--format", "table", "--time-averaged")
         assert "averaged over each event's life until it closed" in " ".join(table.out.split())
         assert "coverage" in table.out
-        said = command("compare", *options, "--horizon", "7d", "--time-averaged", status=2)
-        assert "give one of the two" in said.err

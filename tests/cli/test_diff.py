@@ -89,13 +89,6 @@ def test_pools_without_weights(file, command):
     assert "new or revised forecasts" in said
 
 
-def test_wrong_usage(weeks, command):
-    said = command("diff", "one.json", "two.json", "--percent", status=2)
-    assert "--percent says how to read files, and there are none" in said.err
-    assert "cannot be read as a saved pool" in command("diff", "one.csv", "two.json", status=1).err
-    assert "is read from" in command("diff", "one.json", "two.json", "-o", "two.json", status=2).err
-
-
 def test_nothing_is_open_in_both(file, command):
     command("pool", file("event,ann,bob,outcome\na,0.8,0.7,\n", "one.csv"), "--save", "one.json")
     command("pool", file("event,ann,bob,outcome\na,0.8,0.7,1\nb,0.2,0.3,\n", "two.csv"), "--model", "one.json",

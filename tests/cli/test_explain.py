@@ -55,14 +55,6 @@ def test_nobody_answered(file, command):
         assert float(rows[0]["probability"]) == pytest.approx(float(rows[1]["probability"]))
 
 
-def test_unknown_events_and_pools_that_are_no_sum(panel_file, command):
-    said = command("explain", panel_file, "Q60", status=2)
-    assert "no event is called 'Q60'; did you mean 'q60'?" in said.err
-    said = command("explain", panel_file, "q60", "--pool", "median", status=1)
-    assert "the median pool's answer is not a sum" in said.err
-    assert "EVENT" in command("explain", panel_file, status=2).err
-
-
 def test_a_saved_pool_is_explained_as_it_is(panel_file, file, answers, command):
     command("pool", panel_file, "--save", "m.json")
     rows = "event,cy,ann\nnew,0.7,0.9\n"

@@ -79,21 +79,6 @@ def test_a_weekly_run_that_is_killed_can_be_run_again(root, tmp_path, command, f
     assert answers.read_text() == (tmp_path / "first.csv").read_text()
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-@pytest.mark.parametrize("wait", [0.3, 0.7])
-def test_killed_whenever(root, tmp_path, forecasts, wait):
-    """From its start to its end."""
-    target = tmp_path / "pooled.json"
-    process = run(root, "pool", forecasts, "--pool", "average", "--output", target)
-    time.sleep(wait)
-    process.kill()
-    process.communicate()
-    left = sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".draft")
-    assert left in (["forecasts.csv"], ["forecasts.csv", "pooled.json"])
-    if target.exists():
-        assert target.read_text().rstrip().endswith("}")
-
-
 # A file that takes the engine some time.
 MANY = 60_000
 

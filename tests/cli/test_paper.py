@@ -100,20 +100,6 @@ def test_figures_1_and_2_are_the_formulas(reproduced):
             assert float(row["kappa_1"]) == pytest.approx(100 * q, abs=1e-9)
 
 
-def test_a_file_in_the_way_is_wrong_usage(tmp_path, capsys):
-    place = tmp_path / "file"
-    place.write_text("")
-    assert run(["paper", "-o", str(place)]) == 2
-    assert "is not a directory" in capsys.readouterr().err
-
-
-def test_a_folder_without_a_name_is_wrong_usage(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert run(["paper", "-o", ""]) == 2
-    assert "-o needs the name of a folder" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_without_matplotlib_it_says_how_to_get_it(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert run(["paper", "-o", str(tmp_path / "new")]) == 1

@@ -57,10 +57,6 @@ def test_a_saved_pool(systems, answers, command, tmp_path):
     assert [float(row["rate"]) for row in one] == pytest.approx([float(row["rate"]) for row in other])
 
 
-def test_pools_that_do_not_say_how_sure_they_are(systems, command):
-    assert "does not say how sure it is" in command("rate", systems, "--pool", "linear", status=1).err
-
-
 def test_the_report_has_them_by_topic(systems, command, tmp_path):
     page = tmp_path / "page.html"
     command("report", systems, "--topic", "system", "--repeats", "1", "-o", page)

@@ -1,7 +1,6 @@
 """``opinionpool report``: where the page goes, what is refused, and what it says of its own making."""
 
 import hashlib
-import os
 import re
 
 import pytest
@@ -36,22 +35,6 @@ def test_a_page_is_written_with_its_command_and_the_files_digest(file, command, 
 def test_a_dash_is_standard_output(file, command):
     said = command("report", file(WIDE), "-o", "-")
     assert said.out.startswith("<!DOCTYPE html>")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ([], "Missing option '-o'"),
-        (["-o", "page.csv"], "ends in .html"),
-        (["-o", "nowhere/page.html"], "there is no directory"),
-        (["-o", "page.html", "--by-time", "--by-group"], "exclude each other"),
-        (["-o", "page.html", "--by-time"], "--column time=NAME"),
-        (["-o", "page.html", "--pool", "no"], "no"),
-    ],
-)
-def test_wrong_usage_is_told_and_nothing_written(file, command, arguments, told):
-    assert told in command("report", file(WIDE), *arguments, status=2).err
-    assert not os.path.exists("page.html")
 
 
 def test_a_title_and_an_order_of_events(file, command):

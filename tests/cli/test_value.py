@@ -58,26 +58,3 @@ def test_what_an_open_answer_rests_on(file, command):
     assert "x: how the answer depends on 5 beliefs" in run.err
     assert "AUC of ann" in run.err
     assert "calibration (assumed)" in run.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give a FILE of forecasts"),
-        (["FILE", "--experts", "3"], "--experts says how many"),
-        (["--experts", "3", "--prior", "1"], "prior"),
-    ],
-)
-def test_wrong_usage(file, command, arguments, message):
-    name = file("event,ann,bob\nx,0.7,0.6\n")
-    assert message in command("value", *[name if word == "FILE" else word for word in arguments], status=2).err
-
-
-def test_more_than_two_classes(file, command):
-    name = file("event,expert,class,probability\nx,ann,a,0.5\nx,ann,b,0.3\nx,ann,c,0.2\n")
-    assert "two classes" in command("value", name, status=1).err
-
-
-def test_a_file_that_names_nobody(file, command):
-    file("correlation = 0.5\n", "panel.toml")
-    assert "--experts N" in command("value", "--panel", "panel.toml", status=1).err

@@ -10,6 +10,8 @@ import opinionpool as op
 from opinionpool.cli import app as cli
 from opinionpool.streams.trained import TrainedPool
 
+from .conftest import THREE_CLASSES
+
 HEAD = "event,expert,probability,time,closes,outcome\n"
 
 
@@ -186,10 +188,7 @@ def test_nothing_is_open(file, command, kind):
         header = "event,probability,low,high,experts,outcome,in_sample,status"
         assert said.out.split() == ([header] if kind == "csv" else [
             "event", "probability", "90%", "from", "to", "experts"])  # fmt: skip
-    three = "event,expert,class,probability,outcome\n" + "".join(
-        f"q{t},ann,{c},{p},{'abc'[t % 3]}\n" for t in range(6) for c, p in (("a", 0.5), ("b", 0.3), ("c", 0.2))
-    )
-    command("pool", file(three, "three.csv"), "--open", "--sort", "disagreement", "--format", kind)
+    command("pool", file(THREE_CLASSES, "three.csv"), "--open", "--sort", "disagreement", "--format", kind)
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
