@@ -24,7 +24,7 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Least-squares fit of each expert's log-ratios less the prior's: bias + contrast times the outcome's signature."""
+    """Fit of each expert's mean log-ratios (less the prior's) given the outcome: bias + contrast · signature."""
 
     bias: Array  # (N, K - 1)
     contrast: Array  # (N,)
@@ -34,13 +34,13 @@ class Means:
 
     @property
     def terms(self) -> Array:
-        """Residual degrees of freedom, (K - 1) T - K, (N,)."""
+        """Residual degrees of freedom of each expert's fit, (K - 1) T - K for T forecasts, (N,)."""
         rows = self.design.signature.shape[1] * self.count.sum(axis=0)
         return np.asarray(rows - self.design.coefficients)
 
     @property
     def expected(self) -> Array:
-        """Expected contrasts given each outcome, (K, N, K - 1)."""
+        """Mean log-ratios (less the prior's) of each expert given each outcome, (K, N, K - 1)."""
         shape = self.design.signature
         return np.asarray(self.bias + self.contrast[:, None] * shape[:, None, :])
 
@@ -55,10 +55,11 @@ def fit_means(
     contrast: Array | float = 0.0,
     worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
-    """Bias and contrast by least squares, shrunken towards `bias` and `contrast`, which count as `worth` events each.
+    """Fit each expert's bias and contrast to mean log-ratios by outcome, by (shrunken) least squares.
 
-    Counts are (K, N), means of contrasts (K, N, K - 1), squares about these means (N,). A contrast that neither data
-    nor its worth determine, and a bias that the design leaves out, take the given value.
+    `count` (K, N) are numbers of forecasts, `mean` (K, N, K - 1) their mean log-ratios, `square` (N,) the squares about
+    the means. The given `bias` and `contrast` count as `worth` events each; a contrast that neither data nor its worth
+    determine, and a bias that the design leaves out, take the given value.
     """
     design = design or MeanDesign.by_outcome(len(count))
     shape, length = design.signature, design.squares
@@ -80,13 +81,13 @@ def fit_means(
 
 
 def sample_means(evidence: ResolvedEvents) -> Means:
-    """Least-squares fit for each expert, by the expert's own forecasts."""
+    """Return each expert's bias and contrast by least squares, from the expert's own forecasts on resolved events."""
     marginals = evidence.marginals
     return fit_means(marginals.count[:-1], marginals.mean[:-1], marginals.square[0], evidence.design)
 
 
 def zero_variance(evidence: ResolvedEvents, means: Means) -> Mask:
-    """Mask of experts with several forecasts and zero variance, up to rounding, (N,)."""
+    """Mask of experts with several forecasts, all equal up to rounding, (N,)."""
     marginals = evidence.marginals
     count = np.where(means.count > 0, means.count, 0.0)
     active = count.sum(axis=0)
@@ -98,7 +99,7 @@ def zero_variance(evidence: ResolvedEvents, means: Means) -> Mask:
 
 
 def without_spread(evidence: ResolvedEvents, means: Means) -> Mask:
-    """Mask of experts whose log-ratios have zero variance given the outcome, up to rounding, (N,)."""
+    """Mask of experts whose log-ratios are all equal given the outcome, up to rounding, (N,)."""
     size = np.abs(evidence.marginals.mean[:-1]).max(axis=0)
     return np.asarray(means.square <= _rounding(size, means.count.sum(axis=0)))
 
@@ -108,7 +109,7 @@ def _rounding(level: Array, count: Array) -> Array:
 
 
 def residual_products(evidence: ResolvedEvents, means: Means) -> Array:
-    """Residual cross-products between experts, (N, N), if all experts answered each event of `evidence`."""
+    """Sums of products of two experts' residuals about `means`, (N, N), if all experts answered every event."""
     misfit = evidence.marginals.mean[:-1] - means.expected
     n = misfit.shape[1]
     weighed = means.count[:, :1, None] * (misfit @ metric(evidence.classes))
@@ -119,7 +120,7 @@ def residual_products(evidence: ResolvedEvents, means: Means) -> Array:
 
 
 def correlations(products: Array) -> Array:
-    """Cross-products scaled to a correlation matrix; experts whose squares are 0 get zeros off the diagonal."""
+    """Scale sums of products (N, N) to correlations; experts whose squares are 0 are correlated with nobody."""
     size = np.sqrt(np.diag(products))
     scale = np.where(size > 0, size, np.inf)
     r = np.clip(products / np.outer(scale, scale), -1.0, 1.0)
@@ -129,12 +130,12 @@ def correlations(products: Array) -> Array:
 
 
 def spreads(means: Means) -> Array:
-    """Sigma of each expert, (N,): the root of the residual sum of squares over (K - 1) T - K; 0 if T is too small."""
+    """Standard deviation sigma of each expert's log-ratios given the outcome, (N,); 0 if its forecasts are too few."""
     return np.sqrt(np.where(means.terms > 0, means.square / np.where(means.terms > 0, means.terms, 1.0), 0.0))
 
 
 def common_correlation(evidence: ResolvedEvents, means: Means) -> float:
-    """Mean correlation of pairs of experts, weighted by shared events and clipped to (-1/(N-1), 1]."""
+    """Mean correlation of two experts' residuals, weighted by shared events and clipped to (-1/(N-1), 1]."""
     n = len(means.contrast)
     active = means.square > 0
     spread = np.where(active, np.sqrt(means.square / np.where(active, means.count.sum(axis=0), 1.0)), np.inf)
@@ -143,7 +144,7 @@ def common_correlation(evidence: ResolvedEvents, means: Means) -> float:
 
 
 def keep_in_range(rho: float, n: int) -> float:
-    """Common correlation clipped to (-1/(N-1), 1]."""
+    """Correlation `rho` that `n` experts share, clipped to its possible range (-1/(n-1), 1]."""
     if n == 1:
         return 0.0
     if rho > 1.0 - DUPLICATE:
@@ -183,7 +184,7 @@ def distinct(r: Array) -> list[list[int]]:
 
 
 def exchangeable_parts(evidence: ResolvedEvents) -> tuple[Parts, Array]:
-    """Parts with one contrast, spread and correlation for all experts, and their common bias, (N, K - 1)."""
+    """Parameters of equal experts: one contrast, spread and correlation for all; and their bias, (N, K - 1)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
     if evidence.complete:
@@ -197,7 +198,7 @@ def exchangeable_parts(evidence: ResolvedEvents) -> tuple[Parts, Array]:
 
 
 def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, float]:
-    """Means, variance and correlation of exchangeable experts, if all answered each event (model.md, section 2.5)."""
+    """Mean parameters, variance and correlation of equal experts who all answered each event (model.md, 2.5)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
     count = marginals.count[:-1, :1]
@@ -216,7 +217,7 @@ def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, floa
 
 
 def _exchangeable_cells(evidence: ResolvedEvents) -> tuple[Means, float, float]:
-    """Means, variance and correlation of exchangeable experts, from all forecasts and from pairs on shared events."""
+    """Mean parameters, variance and correlation of equal experts, from all forecasts and from pairs on one event."""
     count, mean, square = pooled_cells(evidence)
     means = fit_means(count, mean, square, evidence.design)
     n = evidence.marginals.count.shape[1]
@@ -239,7 +240,7 @@ def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
 def sample_parts(
     evidence: ResolvedEvents, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
 ) -> tuple[Parts, Array, list[Note]]:
-    """Model of structure `kind`, biases (N, K - 1) and notes, from averages; who tells nothing is left out."""
+    """Parameters of structure `kind`, biases (N, K - 1) and notes, estimated from resolved events by averages."""
     _check_events(evidence, classes)
     if kind == "exchangeable":
         parts, bias = exchangeable_parts(evidence)
@@ -274,7 +275,7 @@ def sample_parts(
 
 
 def _check_events(evidence: ResolvedEvents, classes: tuple[object, ...]) -> None:
-    """Raise a LearningError unless there are two different outcomes and more events than coefficients."""
+    """Raise a LearningError unless resolved events have two different outcomes and outnumber the coefficients."""
     answered, k = evidence.answered, evidence.classes
     if not evidence.design.biased:
         _check_choices(evidence)
@@ -300,7 +301,7 @@ def _check_events(evidence: ResolvedEvents, classes: tuple[object, ...]) -> None
 
 
 def _check_choices(evidence: ResolvedEvents) -> None:
-    """Raise a LearningError unless two events have forecasts, where events have options of their own."""
+    """Raise a LearningError if fewer than two events have forecasts, for events with options of their own."""
     if evidence.answered.sum() < 2:
         raise LearningError(
             "need at least 2 resolved events with forecasts, or one with 3 options, and there are "
@@ -309,7 +310,7 @@ def _check_choices(evidence: ResolvedEvents) -> None:
 
 
 def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Sequence[str]) -> tuple[Mask, list[Note]]:
-    """Mask of experts without forecasts or with zero variance, and notes on them; a LearningError if nobody is left."""
+    """Mask (N,) of experts without forecasts or with constant ones, and notes; a LearningError if all are such."""
     absent = means.count.sum(axis=0) == 0
     constant = zero_variance(evidence, means) & ~absent
     if (absent | constant).all():
@@ -321,7 +322,7 @@ def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Seque
 def _uninformative(
     evidence: ResolvedEvents, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[Mask, list[Note]]:
-    """Mask of uninformative experts and notes on them; a LearningError if others have too few forecasts or no noise."""
+    """Mask (N,) of uninformative experts, and notes; a LearningError if others have too few forecasts or no noise."""
     uninformative, notes = uninformative_experts(evidence, means, experts)
     few = means.terms < 1
     if means.design.biased:
@@ -367,14 +368,14 @@ NAMED = 3
 
 
 def no_forecast_notes(experts: Sequence[str], absent: Mask, what: str = "got weight 0") -> list[Note]:
-    """Note on the experts `absent`, without a forecast on a resolved event; an empty list if there are none."""
+    """Note that the experts in the mask `absent` have no forecast on a resolved event; [] if there are none."""
     names = _names(experts, absent)
     text = f"{listed(names, NAMED)} had no forecast on a resolved event and {what}"
     return [Note("no-forecasts", text, len(names))] if names else []
 
 
 def constant_notes(experts: Sequence[str], constant: Mask, what: str = "and got weight 0") -> list[Note]:
-    """Note on the experts `constant`, whose forecasts never vary; an empty list if there are none."""
+    """Note that the experts in the mask `constant` always gave the same forecast; [] if there are none."""
     names = _names(experts, constant)
     text = f"{listed(names, NAMED)} always gave the same forecast {what}"
     return [Note("constant", text, len(names))] if names else []

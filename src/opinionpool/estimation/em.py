@@ -49,7 +49,7 @@ LONG, USUAL, EACH, CUBED = 10.0, 100, 2e-6, 1e-9
 
 
 class Patterns(NamedTuple):
-    """P sets of n observed variables, and moments of the rows with exactly these, by group of regressors."""
+    """P sets of n observed variables, and for each set the moments of the rows that have exactly these variables."""
 
     columns: Index  # (P, n)
     weight: Array  # (P, G)
@@ -58,7 +58,7 @@ class Patterns(NamedTuple):
 
 
 class NormalFit(NamedTuple):
-    """Maximum-likelihood coefficients (N, q) and residual covariance (N, N), and the log-likelihood after each step."""
+    """Fit of a normal regression of maximum likelihood: coefficients and residual covariance."""
 
     coefficients: Array
     covariance: Array
@@ -67,7 +67,7 @@ class NormalFit(NamedTuple):
 
 
 class NoMaximumError(Exception):
-    """Error for a likelihood that rises towards a singular covariance."""
+    """Error for a likelihood without a maximum, as it rises towards a singular covariance."""
 
     def __init__(self, covariance: Array) -> None:
         super().__init__("the likelihood has no maximum")
@@ -76,7 +76,7 @@ class NoMaximumError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class NormalRegression:
-    """Regression of N responses, some of them missing, on q regressors with G different values."""
+    """Normal regression of N responses, some of them missing, on q regressors; rows in a group share regressors."""
 
     patterns: tuple[Patterns, ...]
     regressors: Array  # (G, q)
@@ -84,18 +84,18 @@ class NormalRegression:
 
     @classmethod
     def of(cls, evidence: ResolvedEvents, kept: Index, regressors: Array) -> NormalRegression:
-        """Regression of forecasts by experts `kept` on resolved events; groups are outcomes x whitened coordinates."""
+        """Regression of log-ratios by the experts `kept`; a group is an outcome and a coordinate of log-ratios."""
         assert not isinstance(evidence, DenseEvents)
         found = _of_statistics(evidence, kept) if isinstance(evidence, Statistics) else _of_rows(evidence, kept)
         return cls(tuple(found), regressors, len(kept))
 
     @cached_property
     def weight(self) -> Array:
-        """Weight of the rows of each group, (G,)."""
+        """Number of rows in each group, weighted, (G,)."""
         return np.asarray(sum(part.weight.sum(axis=0) for part in self.patterns))
 
     def overlaps(self) -> Array:
-        """Weight of the rows in which both variables of a pair are observed, (N, N)."""
+        """Number of rows, weighted, in which both variables of a pair are observed, (N, N)."""
         total = np.zeros(self.size**2)
         for part in self.patterns:
             for rows in blocks(len(part.columns), part.columns.shape[1] ** 2):
@@ -105,7 +105,7 @@ class NormalRegression:
         return total.reshape(self.size, self.size)
 
     def start(self) -> Array:
-        """Initial model, (N, q + N): least squares for each variable separately, and a diagonal covariance."""
+        """Initial model, coefficients beside covariance, (N, q + N): least squares for each variable separately."""
         n, groups = self.size, len(self.regressors)
         count, total, square = np.zeros((n, groups)), np.zeros((n, groups)), np.zeros(n)
         for columns, weight, mean, scatter in self.patterns:
@@ -120,7 +120,7 @@ class NormalRegression:
         return np.concatenate([coefficients, np.diag(square / count.sum(axis=1))], axis=1)
 
     def sums(self, model: Array) -> tuple[Array, Array, float]:
-        """Curvature (N, N), gradient (N, q) and value of the log-likelihood at `model`: coefficients, covariance."""
+        """Curvature (N, N), gradient (N, q) and value of the log-likelihood at `model` (N, q + N)."""
         n, z = self.size, self.regressors
         coefficients, covariance = model[:, : z.shape[1]], np.ascontiguousarray(model[:, z.shape[1] :]).ravel()
         curvature, score, value = np.zeros(n * n), np.zeros_like(coefficients), 0.0
@@ -145,7 +145,7 @@ class NormalRegression:
         return curvature.reshape(n, n), score, value
 
     def step(self, model: Array, curvature: Array, score: Array) -> Array:
-        """Next `model` (N, q + N) of EM, from the log-likelihood's curvature and gradient (`score`) at `model`."""
+        """EM's next model (N, q + N), from the log-likelihood's curvature and gradient (`score`) at `model`."""
         q, rows = self.regressors.shape[1], self.weight.sum()
         covariance, design = model[:, q:], (self.regressors.T * self.weight) @ self.regressors
         change = covariance @ np.linalg.solve(design, score.T).T
@@ -175,14 +175,14 @@ class NormalRegression:
             curvature, score, value = sums
 
     def _if_higher(self, model: Array, value: float) -> tuple[Array, Array, float] | None:
-        """`sums(model)` if the covariance is positive definite and the log-likelihood at least `value`; else None."""
+        """Return `sums(model)` if the model is possible and its log-likelihood at least `value`; else None."""
         if not least_pivot(model[:, self.regressors.shape[1] :]) > 0:
             return None
         sums = self.sums(model)
         return sums if sums[2] >= value - ROUNDING * (1.0 + abs(value)) else None
 
     def _note(self, steps: int) -> Note:
-        """Note on maximum likelihood with missing forecasts: steps, expected seconds, and the assumption."""
+        """Note that forecasts are missing, with the number of EM's steps, their time, and the assumption made."""
         sizes = np.concatenate([np.full(len(part.columns), part.columns.shape[1]) for part in self.patterns])
         seconds = USUAL * float((EACH + CUBED * sizes**3.0).sum())
         long = f", about {seconds:.0f} seconds for {len(sizes):,} different sets of experts" if seconds > LONG else ""
@@ -194,12 +194,12 @@ class NormalRegression:
 
 
 def _places(columns: Index, size: int) -> Index:
-    """Flat positions in an N × N array of all pairs of the variables in each row of `columns`, (P, n, n)."""
+    """Flat positions in a `size` × `size` array of all pairs of the variables in each row of `columns`, (P, n, n)."""
     return np.asarray(columns[:, :, None] * size + columns[:, None, :])
 
 
 def _relative(history: list[tuple[Array, Array]]) -> Array:
-    """Changes of the model in each EM step, flattened, in coordinates in which the last covariance is the identity."""
+    """Changes of the model in past EM steps, flattened, in units in which the latest covariance is the identity."""
     n = len(history[-1][0])
     inverse = np.linalg.inv(np.linalg.cholesky(history[-1][0][:, -n:]))
     change = inverse @ np.array([after - before for before, after in history])
@@ -208,7 +208,7 @@ def _relative(history: list[tuple[Array, Array]]) -> Array:
 
 
 def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
-    """Yield `Patterns` of the experts `kept`, on resolved events, one for each pattern of the statistics."""
+    """Yield moments of the experts `kept` on resolved events, for each set of experts who answered together."""
     position = np.full(len(statistics.experts), -1)
     position[kept] = np.arange(len(kept))
     for key, part in statistics.patterns.items():
@@ -219,14 +219,14 @@ def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
 
 
 def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Patterns:
-    """Means and covariances, by outcome and coordinate, of events that exactly the experts `columns` answered."""
+    """Moments by group of the resolved events that the experts `columns` answered; `active` are they in `part`."""
     mean = np.moveaxis(whitened(part.mean[:-1, active]), 2, 1).reshape(-1, len(columns))
     weight = np.repeat(part.weight[:-1], part.mean.shape[2])
     return Patterns(columns[None], weight[None], mean[None], part.scatter[:1, active][:, :, active])
 
 
 def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
-    """Yield `Patterns` of the experts `kept`, on resolved events; sets with one event each are joined by size."""
+    """Yield moments of the experts `kept` on resolved events, by sets of experts; sets of one event come together."""
     position, groups, d = np.full(rows.experts, -1), len(rows.design.signature), rows.classes - 1
     position[kept] = np.arange(len(kept))
     counted = (rows.outcomes != UNRESOLVED) & (rows.weight > 0)
@@ -249,7 +249,7 @@ def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
 
 
 class Likeliest(NamedTuple):
-    """Maximum-likelihood bias (N, K - 1), contrast (N,), covariance (N, N) with divisor (K − 1)T − K, and the fit."""
+    """Parameters of maximum likelihood: bias (N, K - 1), contrast (N,), covariance (N, N), and the regression's fit."""
 
     bias: Array
     contrast: Array
@@ -258,10 +258,11 @@ class Likeliest(NamedTuple):
 
 
 def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, experts: tuple[str, ...]) -> Likeliest:
-    """Regression of contrasts on outcomes, bias + contrast · signature + noise, with a full covariance.
+    """Fit the experts' mean log-ratios by outcome and a full covariance, where forecasts are missing.
 
-    Experts who do not vary keep their `bias`, (N, K - 1), and get a contrast of 0 and no covariance. A LearningError
-    says that two experts never, or hardly, answered the same event, or that the likelihood has no maximum.
+    The regression is bias + contrast · signature + noise. Experts who do not vary keep their `bias`, (N, K - 1), and
+    get a contrast of 0 and no covariance. A LearningError says that two experts never, or hardly, answered the same
+    event, or that the likelihood has no maximum.
     """
     kept: Index = np.flatnonzero(varies)
     if len(experts) > MOST:
@@ -292,7 +293,7 @@ def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, expe
 
 
 def check_overlaps(together: Array, needed: int, names: Sequence[str], what: str, remedy: str) -> None:
-    """Raise a LearningError unless every pair of experts shares at least `needed` events."""
+    """Raise a LearningError unless all pairs of experts share `needed` events; `together` (N, N) are their numbers."""
     few = np.argwhere(np.triu(together < needed, 1))
     if len(few):
         i, j = few[np.argmin(together[few[:, 0], few[:, 1]])]
@@ -305,7 +306,7 @@ def check_overlaps(together: Array, needed: int, names: Sequence[str], what: str
 
 
 def _no_maximum(sigma: Array, together: Array, names: tuple[str, ...]) -> str:
-    """Error message for a likelihood without a maximum, naming the most correlated pair."""
+    """Error message for a likelihood without a maximum; it names the pair with the largest correlation in `sigma`."""
     spread = np.sqrt(np.diag(sigma))
     r = sigma / np.outer(spread, spread)
     i, j = np.unravel_index(int(np.argmax(np.abs(np.triu(r, 1)))), r.shape)

@@ -35,7 +35,7 @@ def full_fit(
     experts: tuple[str, ...],
     classes: tuple[object, ...],
 ) -> tuple[Discriminant, Array, list[Note]]:
-    """Discriminant, biases (N, K - 1) and notes by contrasts L − L°, (T, N, K - 1), NaN where missing.
+    """Means, covariance, biases (N, K - 1) and notes from contrasts L − L°, (T, N, K - 1), NaN where missing.
 
     Raises a LearningError if the events do not determine means and covariance.
     """
@@ -92,7 +92,7 @@ def full_fit(
 def _check(
     contrasts: Array, outcomes: npt.NDArray[np.intp], weight: Array, names: list[str], classes: tuple[object, ...]
 ) -> None:
-    """Raise `LearningError` unless every class and every pair of experts has enough events for the covariance."""
+    """Raise a LearningError unless every class and every pair of experts has enough events for the covariance."""
     (n, d), k = contrasts.shape[1:], len(classes)
     if n * d > MOST:
         raise LearningError(f"{n} experts have {n * d} log-ratios of {k} classes, more than the {MOST} allowed here")

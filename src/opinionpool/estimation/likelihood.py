@@ -31,7 +31,7 @@ LARGEST = 600.0
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """T events and the regressors and offsets of their log-ratios, for S vectors of coefficients.
+    """Regressors and offsets of the log-ratios of T events, for S vectors of coefficients at once.
 
     There are Q = F (K - 1) + N coefficients: those of the features first, class by class, then those of the columns.
     """
@@ -53,7 +53,7 @@ class Design:
         *,
         intercept: bool = False,
     ) -> Design:
-        """Return the design with regressors `contrasts` (T, N, K - 1) and log-ratios `offset` (T, K - 1)."""
+        """The design with one coefficient for each expert in `contrasts` (T, N, K - 1), and `offset` (T, K - 1)."""
         t, _, d = contrasts.shape
         features = np.ones((1, t)) if intercept else np.empty((0, t))
         offset = np.zeros((d, t)) if offset is None else np.broadcast_to(offset, (t, d)).T
@@ -111,7 +111,7 @@ class Design:
         return len(self.columns) if self.columns.ndim == 4 else len(self.offset) if self.offset.ndim == 3 else 1
 
     def of_some(self, which: Index) -> Design:
-        """Return the design for the coefficient vectors `which` of the S."""
+        """Return the design for only the coefficient vectors `which`, of S."""
         if len(which) == self.sets or self.sets == 1:
             return self
         columns = self.columns[which] if self.columns.ndim == 4 else self.columns
@@ -126,7 +126,7 @@ class Value(NamedTuple):
     hessian: Array  # (S, Q, Q)
 
     def some(self, which: Mask | Index) -> Value:
-        """Return the values at the coefficient vectors `which`."""
+        """Return loss and derivatives at only the coefficient vectors `which`, of S."""
         return Value(*(part[which] for part in self))
 
 
@@ -171,7 +171,7 @@ def gradient(design: Design, coefficients: Array) -> Array:
 
 
 def products(design: Design, size: Array) -> Array:
-    """Return Σ_t size_t Z_t M Z_t', (S, Q, Q), for weights `size` (S, T), regressors Z_t and log-ratios' metric M."""
+    """Σ_t size_t Z_t M Z_t', (S, Q, Q): `size` (S, T) are weights, Z_t an event's regressors, M log-ratios' metric."""
     k, found = design.free + 1, np.zeros((len(size), design.size, design.size))
     for rows in _blocks(design, len(size), design.columns.shape[-3]):
         # The covariance of equally probable classes is the metric over 2 K.
@@ -201,7 +201,7 @@ def softmax(ratios: Array) -> tuple[Array, Array]:
 
 
 def _add_gradient(gradient: Array, design: Design, rows: slice, p: Array, rest: Array, up: Array) -> None:
-    """Add the gradient of the loss on the events `rows` to `gradient` (S, Q); `up` (K - 1, T) weighs what happened."""
+    """Add the gradient on the events `rows` to `gradient`; `p`, `rest` are from `softmax`, `up` weights of outcomes."""
     s, d, t = p.shape
     z, first = design.columns[..., rows], len(design.features) * d
     # −Σ of the others, and not p − 1, of what happened: for what is nearly certain.
@@ -256,7 +256,7 @@ def _add_products(found: Array, left: Array, right: Array) -> None:
 
 
 def _blocks(design: Design, s: int, n: int) -> Iterator[slice]:
-    """Yield the events in blocks that keep `s` coefficient vectors times `n` numbers per log-ratio in the cache."""
+    """Yield the events in blocks so small that `s` vectors times `n` numbers per log-ratio fit into the cache."""
     (d, t), f = design.columns.shape[-2:], len(design.features)
     step = max(_FEWEST, _BLOCK // max(1, s * d * max(n, f)), n // d)
     return (slice(first, first + step) for first in range(0, t, step))

@@ -101,7 +101,7 @@ def logistic_fit(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Penalised likelihood of Q coefficients, mean + root θ: the intercept's, if there is one, and the weights."""
+    """Penalised likelihood as a function of Q coefficients: of the intercept, if there is one, and the weights."""
 
     design: Design
     penalty: float
@@ -110,7 +110,7 @@ class _Problem:
 
     @cached_property
     def _first(self) -> int:
-        """Number of coefficients of the intercept."""
+        """Number of coefficients that belong to the intercept."""
         return len(self.design.features) * self.design.free
 
     @cached_property
@@ -122,14 +122,14 @@ class _Problem:
 
     @cached_property
     def mean(self) -> Array:
-        """Centre of the penalty, (Q,); 0 where there is no penalty."""
+        """Values to which the penalty draws the coefficients, (Q,); 0 where there is no penalty."""
         mean = np.zeros(self.design.size)
         mean[self._first :] = self.center if self.penalty else 0.0
         return mean
 
     @cached_property
     def _curvature(self) -> Array:
-        """Λ of the penalty ½ (θ − c)ᵀ Λ (θ − c), (Q, Q)."""
+        """Matrix Λ of the penalty ½ (θ − c)ᵀ Λ (θ − c) on coefficients θ with centre c, (Q, Q)."""
         found = self.penalty * np.eye(self.design.size)
         if self._first:
             found[: self._first, : self._first] = self.intercept_penalty * metric(self.design.free + 1)
@@ -137,13 +137,13 @@ class _Problem:
 
     @cached_property
     def _extents(self) -> Array:
-        """Largest absolute contrasts less their shift, (N, K - 1)."""
+        """Largest absolute values of each expert's contrasts less `_shift`, (N, K - 1)."""
         x = np.moveaxis(self.design.columns, -1, 0)
         return np.asarray(np.maximum(x.max(axis=0) - self._shift, self._shift - x.min(axis=0)))
 
     @cached_property
     def _shift(self) -> Array:
-        """Mean contrasts, (N, K - 1), if the intercept has no penalty (less correlation with the intercept); else 0."""
+        """Each expert's mean contrasts, (N, K - 1), subtracted if the intercept has no penalty; else 0."""
         columns = self.design.columns
         if not self._free[: self._first].any():
             return np.zeros(columns.shape[:2])
@@ -151,7 +151,7 @@ class _Problem:
 
     @cached_property
     def _shifted_root(self) -> Array:
-        """Basis of the directions that data or penalty determine, (Q, R), for contrasts less their shift."""
+        """Basis of the R directions of coefficients that data or penalty determine, (Q, R), after `_shift`."""
         design, first = self.design, self._first
         few = len(design.outcomes) * design.free < design.size
         if not self._free.any():
@@ -171,7 +171,7 @@ class _Problem:
 
     @cached_property
     def _turn(self) -> Array:
-        """Matrix (Q, Q) that maps coefficients for contrasts less their shift to coefficients for contrasts."""
+        """Matrix (Q, Q) from coefficients of contrasts less `_shift` to coefficients of the contrasts themselves."""
         turn = np.eye(self.design.size)
         if self._first:
             turn[: self._first, self._first :] = -self._shift.T
@@ -179,11 +179,11 @@ class _Problem:
 
     @cached_property
     def root(self) -> Array:
-        """Basis of the directions that data or penalty determine, (Q, R), in coordinates of contrasts."""
+        """Basis of the R directions of coefficients that data or penalty determine, (Q, R)."""
         return np.asarray(self._turn @ self._shifted_root)
 
     def _rows(self, basis: Array) -> Array:
-        """Return the derivatives of log-ratios along each direction of `basis` (Q, R), (T (K - 1), R)."""
+        """Derivatives of all log-ratios, (T (K - 1), R), along each direction of coefficients in `basis` (Q, R)."""
         found = replace(self.design, offset=np.zeros((self.design.free, 1))).ratios(basis.T)
         return found.reshape(basis.shape[1], -1).T
 
@@ -224,7 +224,7 @@ class _Problem:
     def newton(
         self, start: Array | None = None, design: Design | None = None, ridge: float = 0.0, steps: int = STEPS
     ) -> Optimum:
-        """Return the optimum of Newton's method from θ = `start` (1, R), for the full design or a thinned `design`."""
+        """Minimise by Newton's method from θ = `start` (1, R), for the full design or a `design` with fewer events."""
         root, size = self.root, self.root.shape[1]
         curvature = (root.T @ self._curvature @ root + ridge * np.eye(size))[None]
         loss = loss_along(design or self.design, Prior(self.mean[None], root[None]))
@@ -251,7 +251,7 @@ class _Problem:
         return bool(2.0 * extent @ reach < 1.0)
 
     def _separated(self) -> bool:
-        """Return whether the outcomes are separated along a direction without penalty: some gain, and none loses."""
+        """Return True if along some direction without penalty log-ratios of outcomes rise or stay, and none falls."""
         from scipy.optimize import linprog
 
         value, vector = np.linalg.eigh(self.root.T @ self._curvature @ self.root)
@@ -273,7 +273,7 @@ class _Problem:
             given = np.concatenate([given, more])
 
     def _gains(self, basis: Array) -> Array:
-        """Return derivatives along `basis` (Q, F) of the outcome's log-ratio less another class's, unit rows (M, F)."""
+        """Derivatives along `basis` (Q, F) of each outcome's log-ratio less another class's, as unit vectors (M, F)."""
         f, t, outcomes = basis.shape[1], len(self.design.outcomes), self.design.outcomes
         ratios = np.zeros((t, self.design.free + 1, f))
         ratios[:, 1:] = np.swapaxes(self._rows(basis).reshape(self.design.free, t, f), 0, 1)

@@ -28,7 +28,7 @@ Loss: TypeAlias = Callable[[Index, Array], Value]
 
 
 class Optimum(NamedTuple):
-    """Final states of S searches for minima, each of one cost, by Newton's method."""
+    """Results of S searches for minima, each of one cost, by Newton's method."""
 
     theta: Array  # (S, P)
     loss: Array  # (S,); of the likelihood alone
@@ -42,7 +42,7 @@ class Optimum(NamedTuple):
 
 
 def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS, tolerance: float = _TOLERANCE) -> Optimum:
-    """Minimise S convex losses plus quadratic penalties (S, P, P); `start` (S, P) does not change the answer.
+    """Minimise S convex losses plus penalties θ'Λθ/2, Λ = `penalty` (S, P, P), from `start` (S, P).
 
     Raises a LinAlgError if a Hessian is singular: directions without curvature must be left out beforehand.
     """
@@ -66,7 +66,7 @@ def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS, toleran
 
 
 class _Point(NamedTuple):
-    """State of a subset of the searches: coefficients, cost, and the cost's derivatives."""
+    """State of s searches that are not finished: coefficients, cost, and the cost's derivatives."""
 
     which: Index  # (s,); numbers of the searches
     penalty: Array  # (s, P, P); Λ of each search
@@ -77,24 +77,24 @@ class _Point(NamedTuple):
 
     @classmethod
     def of(cls, loss: Loss, penalty: Array, which: Index, theta: Array) -> _Point:
-        """Return the state of the searches `which` at the coefficients `theta` (s, P)."""
+        """Return the state of the searches `which` at the coefficients `theta` (s, P), by evaluating `loss`."""
         found, slope = loss(which, theta), (penalty @ theta[..., None])[..., 0]
         return cls(which, penalty, theta, found, found.loss + (slope * theta).sum(axis=1) / 2.0, found.gradient + slope)
 
     def some(self, which: Mask | Index) -> _Point:
-        """Return the state of the searches `which` of this subset."""
+        """Return the state of only the searches `which` among these."""
         penalty, theta, cost, gradient = (part[which] for part in (self.penalty, self.theta, self.cost, self.gradient))
         return _Point(self.which[which], penalty, theta, self.value.some(which), cost, gradient)
 
     def put(self, which: Index, others: _Point) -> None:
-        """Replace the state of the searches `which` by `others`, in place."""
+        """Replace the state of the searches `which` by that in `others`, in place."""
         ours = (self.theta, *self.value, self.cost, self.gradient)
         theirs = (others.theta, *others.value, others.cost, others.gradient)
         for whole, part in zip(ours, theirs, strict=True):
             whole[which] = part
 
     def end(self, found: Optimum, step: Array, decrement: Array) -> None:
-        """Write the optima after the last steps, `step` (s, P), into `found`."""
+        """Write the results into `found`, after a last `step` (s, P) that would lower costs by half of `decrement`."""
         theta = self.theta - step
         found.theta[self.which] = theta
         found.loss[self.which] = (
@@ -104,7 +104,7 @@ class _Point(NamedTuple):
 
 
 def _moved(loss: Loss, at: _Point, step: Array, decrement: Array) -> _Point:
-    """Return the state after full steps, halved until the cost decreases enough."""
+    """Return the state after the steps `step` (s, P), each halved until the cost decreases enough."""
     length = np.ones(len(step))
     tried = _Point.of(loss, at.penalty, at.which, at.theta - step)
     while True:
@@ -119,14 +119,14 @@ def _moved(loss: Loss, at: _Point, step: Array, decrement: Array) -> _Point:
 
 
 class Prior(NamedTuple):
-    """Normal priors of the coefficients of a design: mean + root θ, and θ ~ N(0, I)."""
+    """Normal priors of coefficients of S regressions: coefficients are mean + root θ, with θ ~ N(0, I)."""
 
     mean: Array  # (S, Q)
     root: Array  # (S, Q, P)
 
 
 class Mode(NamedTuple):
-    """A posterior mode under independent standard normal priors, by Laplace's approximation."""
+    """Mode of one posterior, and Laplace's approximation about it."""
 
     coefficients: Array  # (P,)
     log_marginal_likelihood: float
@@ -136,7 +136,7 @@ class Mode(NamedTuple):
 def posterior_modes(
     design: Design, prior: Prior | None = None, start: Array | None = None, tolerance: float = _TOLERANCE
 ) -> list[Mode]:
-    """Posterior modes of S regressions of the same outcomes, in θ ~ N(0, I); coefficients are prior mean + root θ.
+    """The posterior modes of S regressions of the same outcomes, with coefficients prior mean + root θ, θ ~ N(0, I).
 
     Searches end where a step would lower the cost by `tolerance`; precisions and likelihoods have errors of its root.
 
@@ -158,7 +158,7 @@ def posterior_modes(
 
 
 class Near(NamedTuple):
-    """S regressions near their posterior modes, under normal priors with precisions Λ, which may be infinite."""
+    """S regressions near their posterior modes, from which `modes_near` starts; priors are normal, precisions Λ."""
 
     theta: Array  # (S, Q)
     pull: Array  # (S, Q); Λ (θ − prior mean)
@@ -182,7 +182,7 @@ class Modes(NamedTuple):
 
 
 def modes_near(design: Design, start: Near) -> Modes:
-    """Modes of S regressions by steps with the Hessian at `start`, recomputed where steps converge slowly.
+    """The posterior modes of S regressions, by steps with the Hessian of `start`, recomputed if steps converge slowly.
 
     The arrays of `start` are overwritten.
     """
@@ -207,7 +207,7 @@ def modes_near(design: Design, start: Near) -> Modes:
 
 
 def _chords(design: Design, at: Near) -> Mask:
-    """Step in place with unchanged Hessians while that is fast, and return a mask of the converged regressions."""
+    """Step in place, with unchanged Hessians, while steps converge fast; return a mask of the converged regressions."""
     theta, pull, length = at.theta, at.pull, np.ones((len(at.theta), 1))
     step, decrement, slow = np.zeros_like(theta), np.full(len(theta), np.inf), np.zeros(len(theta), dtype=bool)
     uphill = gradient(design, theta)
@@ -241,7 +241,7 @@ def _chords(design: Design, at: Near) -> Mask:
 
 
 def loss_along(design: Design, prior: Prior | None) -> Loss:
-    """Return the loss as a function of θ, where coefficients are prior mean + root θ, or θ itself without a prior."""
+    """Loss as a function of θ, where coefficients are `prior.mean` + `prior.root` θ, or θ itself without a prior."""
     if prior is None:
         return lambda which, theta: value(design.of_some(which), theta)
 
@@ -255,7 +255,7 @@ def loss_along(design: Design, prior: Prior | None) -> Loss:
 
 
 def posterior_probabilities(log_marginal_likelihood: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
-    """Return posterior probabilities of alternatives, proportional to `prior` · exp(`log_marginal_likelihood`)."""
+    """Return posterior probabilities of alternatives, in proportion to `prior` · exp(`log_marginal_likelihood`)."""
     score = np.asarray(log_marginal_likelihood) + np.log(prior)
     posterior = np.exp(score - score.max())
     return np.asarray(posterior / posterior.sum())

@@ -14,20 +14,20 @@ from opinionpool.estimation.likelihood import Design, row_basis
 
 
 class ByTopic(NamedTuple):
-    """Topics of T events."""
+    """Topic of each of T events, and the log-ratios of an answer without experts or topic effects."""
 
     names: tuple[str, ...]
     member: Index  # (T,); number of each event's topic, -1 for none
     base: Array  # (K - 1,); L* − L° if all contrasts and coefficients are 0
 
     def select(self, rows: Index | Mask) -> ByTopic:
-        """Topics of the events `rows`."""
+        """Return the topics of the events `rows` only."""
         return self._replace(member=self.member[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Outcomes, offsets and robust contrasts of T events and N experts, for a regression."""
+    """Outcomes, offsets and contrasts (moderated log-ratios less the prior's) of T events, for a regression."""
 
     contrasts: Array  # (T, N, K - 1); u, none missing
     offset: Array  # (T, K - 1); L°
@@ -41,7 +41,7 @@ class Observations:
         return int(self.contrasts.shape[2])
 
     def basis_with(self, directions: Array) -> Array | None:
-        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if M may not be below N."""
+        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if M would be N."""
         t, n, d = self.contrasts.shape
         if n <= t * d + 1:
             return None
@@ -52,12 +52,12 @@ class Observations:
         return row_basis(np.concatenate([distinct, rows]))
 
     def design(self) -> Design:
-        """Return the design of intercept and weights, without a copy of the contrasts."""
+        """Return the regression of outcomes on an intercept and N experts' contrasts, which are not copied."""
         columns, one = np.transpose(self.contrasts, (1, 2, 0)), np.ones((1, len(self.contrasts)))
         return Design(columns, one, self.offset.T, self.outcomes, self.weight)
 
     def design_along(self, basis: Array | None) -> Design:
-        """Design of intercept and weights, in coordinates along `basis`; for two classes the intercept is a column."""
+        """Regression of outcomes on an intercept and M combinations `basis` (N, M) of contrasts; None: each."""
         t, _, d = self.contrasts.shape
         seen = self.contrasts if basis is None else np.swapaxes(np.tensordot(self.contrasts, basis, (1, 0)), 1, 2)
         seen = np.transpose(seen, (1, 2, 0))
@@ -74,5 +74,5 @@ def intercept_root(spread: float, d: int) -> Array:
 
 @cache
 def _unit_root(d: int) -> Array:
-    """Cached `intercept_root` for a spread of 1, (K - 1, K - 1)."""
+    """Return `intercept_root` for a `spread` of 1, (d, d), cached."""
     return np.asarray(np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)

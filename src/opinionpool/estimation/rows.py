@@ -20,7 +20,7 @@ from opinionpool.logodds import whitened
 
 @dataclass(frozen=True, eq=False)
 class ForecastRows:
-    """The log-ratios of M forecasts, ordered by event."""
+    """Log-ratios of M forecasts by N experts on T events, in the order of events; a row for each forecast."""
 
     # event, expert: (M,)
     event: Index
@@ -33,7 +33,7 @@ class ForecastRows:
 
     @classmethod
     def of_array(cls, ratios: Array, outcomes: Index, weight: Array) -> ForecastRows:
-        """Rows of log-ratios (T, N, K - 1), NaN where missing."""
+        """Rows from an array of log-ratios (T, N, K - 1), NaN where missing; `outcomes` are -1 where not resolved."""
         event, expert = np.nonzero(~np.isnan(ratios[..., 0]))
         return cls(event, expert, ratios[event, expert], outcomes, weight, ratios.shape[1])
 
@@ -44,12 +44,12 @@ class ForecastRows:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """Expected log-ratios by outcome, for a contrast of 1."""
+        """Signature of each outcome: mean log-ratios (less the prior's) of an expert with contrast 1, no bias."""
         return self.groups or MeanDesign.by_outcome(self.classes)
 
     @property
     def events(self) -> Array:
-        """Weight of the resolved events by outcome, (K,)."""
+        """Number of resolved events by outcome, weighted, (K,)."""
         return self._by_outcome(self.outcomes != UNRESOLVED)
 
     @cached_property
@@ -59,7 +59,7 @@ class ForecastRows:
 
     @cached_property
     def answered(self) -> Array:
-        """Weight of the resolved events with at least one forecast by outcome, (K,)."""
+        """Number of resolved events with a forecast by outcome, weighted, (K,)."""
         return self._by_outcome((self.outcomes != UNRESOLVED) & (self.crowd > 0))
 
     def _by_outcome(self, known: Mask) -> Array:
@@ -80,7 +80,7 @@ class ForecastRows:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert's log-ratios by outcome."""
+        """Count, mean and variation of each expert's log-ratios by outcome."""
         # The mean of a group without signature is known to be 0 where there is no bias.
         fixed = np.append((self.design.squares == 0) & (not self.design.biased), False)
         weight, d = self.weight[self.event], self.classes - 1
@@ -95,12 +95,12 @@ class ForecastRows:
         return Marginals(count, mean, np.stack([square[:-1].sum(axis=0), square[-1]]))
 
     def _sum(self, values: Array) -> Array:
-        """Sums of `values` (M,) by outcome and expert, (K + 1, N)."""
+        """Weighted sums of `values` (M,), one for each forecast, by outcome and expert, (K + 1, N)."""
         shape = (len(self.design.signature) + 1, self.experts)
         return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
 
     def scatter(self) -> Array:
-        """Cross-products of experts about the means by outcome, (N, N), if all answered each resolved event."""
+        """Sums of products of two experts' deviations from their means by outcome, (N, N), if all answered all."""
         counted = np.flatnonzero((self.outcomes[self.event] != UNRESOLVED) & (self.weight[self.event] > 0))
         d = self.classes - 1
         residual = whitened(self.ratios[counted] - self.marginals.mean.reshape(-1, d)[self._cell[counted]])
@@ -109,14 +109,14 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
-        """For each event, sum over pairs of experts of products of scaled residuals, and number of pairs, (T,)."""
+        """For each event, (T,): sum over pairs of experts of products of residuals / `spread`; number of pairs."""
         known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
         return pair_products(event, whitened(scaled), len(self.outcomes))
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Both results of `products`, each summed over the events weighted by frequency."""
+        """Sum over events and pairs of experts of products of residuals / `spread`; number of pairs; both weighted."""
         products, pairs = self.products(expected, spread)
         return float(self.weight @ products), float(self.weight @ pairs)
 
@@ -133,13 +133,13 @@ def pair_products(event: Index, values: Array, events: int) -> tuple[Array, Arra
 
 
 def _squares(values: Array) -> Array:
-    """Sums of squares over the last axis."""
+    """Return sums of squares over the last axis of `values`."""
     return np.asarray(np.einsum("...d,...d->...", values, values))
 
 
 @dataclass(frozen=True, eq=False)
 class DenseEvents:
-    """The log-ratios of T events and N experts as an array."""
+    """Log-ratios of N experts on T events as an array, for estimates by averages."""
 
     ratios: Array  # (T, N, K - 1); NaN where missing
     outcomes: Index  # (T,); -1 where not resolved
@@ -152,17 +152,17 @@ class DenseEvents:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """Expected log-ratios by outcome, for a contrast of 1."""
+        """Signature of each outcome: mean log-ratios (less the prior's) of an expert with contrast 1, no bias."""
         return MeanDesign.by_outcome(self.classes)
 
     @property
     def events(self) -> Array:
-        """Weight of the resolved events by outcome, (K,)."""
+        """Number of resolved events by outcome, weighted, (K,)."""
         return np.asarray(self._member[:-1].sum(axis=1))
 
     @cached_property
     def answered(self) -> Array:
-        """Weight of the resolved events with at least one forecast by outcome, (K,)."""
+        """Number of resolved events with a forecast by outcome, weighted, (K,)."""
         return np.asarray(self._member[:-1] @ self._known.any(axis=1))
 
     @property
@@ -184,22 +184,22 @@ class DenseEvents:
 
     @cached_property
     def _count(self) -> Array:
-        """Weight of the forecasts of each expert by outcome, (K + 1, N)."""
+        """Number of each expert's forecasts by outcome, weighted, (K + 1, N); the last row for unresolved events."""
         return np.asarray(self._member @ self._known)
 
     def _less(self, expected: Array) -> Array:
-        """Log-ratios (T, N, K - 1) less `expected` (K + 1, N, K - 1) for the event's outcome; 0 where missing."""
+        """Residuals (T, N, K - 1): log-ratios less `expected` (K + 1, N, K - 1) for the outcome; 0 where missing."""
         residual = self.ratios - expected[self.outcomes]
         return residual if self._known.all() else np.where(self._known[..., None], residual, 0.0)
 
     def _mean(self, values: Array) -> Array:
-        """Means of `values` (T, N, K - 1) by outcome, (K + 1, N, K - 1)."""
+        """Means by outcome, (K + 1, N, K - 1), of `values` (T, N, K - 1)."""
         total = (self._member @ values.reshape(len(values), -1)).reshape(*self._count.shape, -1)
         return np.asarray(total / np.where(self._count > 0, self._count, np.inf)[..., None])
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert's log-ratios by outcome."""
+        """Count, mean and variation of each expert's log-ratios by outcome."""
         mean = self._mean(self._less(np.zeros((self.classes + 1, *self.ratios.shape[1:]))))
         residual = self._less(mean)
         # The residuals' own mean is what rounding left out of the mean.
@@ -208,14 +208,14 @@ class DenseEvents:
         return Marginals(self._count, mean + left, np.stack([square[:-1].sum(axis=0), square[-1]]))
 
     def scatter(self) -> Array:
-        """Cross-products of experts about the means by outcome, (N, N), if all answered each resolved event."""
+        """Sums of products of two experts' deviations from their means by outcome, (N, N), if all answered all."""
         rows = np.swapaxes(whitened(self._less(self.marginals.mean)), 1, 2)
         weight = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0)
         flat = (rows * np.sqrt(weight)[:, None, None]).reshape(-1, rows.shape[2])
         return np.asarray(flat.T @ flat)
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over resolved events and pairs of experts of the product of scaled residuals, and the number of pairs."""
+        """Sum over events and pairs of experts of products of residuals / `spread`; number of pairs; both weighted."""
         weight, scale = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0), 1.0 / spread
         scaled = whitened(self._less(np.append(expected, expected[:1], axis=0)) * scale[:, None])
         number = self._known @ np.isfinite(spread).astype(np.float64)
@@ -228,7 +228,7 @@ ResolvedEvents: TypeAlias = Statistics | ForecastRows | DenseEvents
 
 
 def helmert(contrasts: Array, outcome: Index) -> Array:
-    """Contrasts (M, K - 1) in orthonormal coordinates, the first of which points towards the outcome.
+    """Log-ratios `contrasts` (M, K - 1) in orthonormal coordinates, the first of which points towards `outcome`.
 
     >>> helmert(np.array([[1.5], [1.5]]), np.array([1, 0])).ravel()
     array([ 1.5, -1.5])
@@ -248,7 +248,7 @@ def helmert(contrasts: Array, outcome: Index) -> Array:
 def option_rows(
     event: Index, expert: Index, contrasts: Array, outcomes: Index, weight: Array, sizes: Index, experts: int
 ) -> ForecastRows:
-    """Rows for events with own options (`sizes` of them): each forecast becomes one row per Helmert coordinate."""
+    """Rows for events with options of their own, `sizes` many: one row for each forecast and orthonormal coordinate."""
     known = (outcomes >= 0) & (weight > 0)
     counts, free = np.unique(sizes[known]), np.where(known, sizes - 1, 0)
     first = np.cumsum(free) - free

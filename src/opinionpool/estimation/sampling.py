@@ -25,7 +25,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Hash of each number (splitmix64)."""
+    """Return a hash (splitmix64) of each number in `keys`."""
     found = np.asarray(keys * GOLDEN)
     flat = found.reshape(-1)
     # Blocks stay in the cache.
@@ -35,7 +35,7 @@ def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def mix(z: Keys) -> None:
-    """Apply the steps of splitmix64 after the first product, in place."""
+    """Apply the last steps of the hash splitmix64 to `z`, in place."""
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> np.uint64(27)
@@ -50,12 +50,12 @@ def name_keys(names: Iterable[str]) -> Keys:
 
 
 def _places(of: Keys) -> Array:
-    """Pseudorandom number from 1 to 2 for each key in `of`."""
+    """Return a pseudorandom number from 1 to 2 for each key in `of`."""
     return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 
 def cell_keys(values: Array, places: Array | float) -> Keys:
-    """Hash of each probability in `values`, 0 where missing; `places`, a number per expert or class, enters it."""
+    """A hash of each probability in `values`, 0 where missing; it also depends on `places`, of experts or classes."""
     moved = values + places
     # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
@@ -66,7 +66,7 @@ def cell_keys(values: Array, places: Array | float) -> Keys:
 
 
 def row_contents(q: Floats, experts: Keys) -> Keys:
-    """Hash of all forecasts on each event of the array `q` (T, N), (T,); `experts` (N,) are hashes of names."""
+    """Return a hash of all forecasts on each event, (T,), from `q` (T, N) and hashes of the experts' names."""
     found, places = np.empty(len(q), dtype=np.uint64), _places(experts)
     for rows in blocks(len(q), q.shape[1]):
         found[rows] = cell_keys(np.asarray(q[rows], dtype=np.float64), places).sum(axis=1)
@@ -74,7 +74,7 @@ def row_contents(q: Floats, experts: Keys) -> Keys:
 
 
 def some_rows(q: Floats, one_in: int) -> Index:
-    """Index of about one in `one_in` rows of `q`, drawn by the rows' hashes, whatever the order of the rows."""
+    """Return positions of about one in `one_in` rows of `q`, drawn by the rows' hashes, whatever their order."""
     contents = row_contents(q, name_keys(map(str, range(q.shape[1]))))
     # A part of a part is not the same part again.
     return np.flatnonzero(mixed(contents ^ np.uint64(len(q))) % np.uint64(one_in) == 0)
@@ -104,7 +104,7 @@ def event_contents(forecasts: Forecasts) -> Keys:
 
 
 def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
-    """Sum of the hashes of each event's forecasts, (T,)."""
+    """Sum of hashes of all forecasts on each event, (T,); `experts`, `classes` are hashes of names."""
     values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
     several = values.shape[1] > 1
     alike = classes.ndim == 1 or not several
@@ -141,7 +141,7 @@ def _option_keys(forecasts: Forecasts) -> Keys:
 
 
 def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array:
-    """Log of an exponential time per key, with rate exp(`log_weight`); the smallest are a sample without replacement.
+    """Return random priorities, log of exponential times with rates exp(`log_weight`); the smallest are a sample.
 
     The inclusion probability grows with the weight; all weights times a constant change nothing (Cohen and Kaplan 2007,
     bottom-k sketches).
@@ -170,7 +170,7 @@ SAME = 1e-9
 
 
 def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
-    """Hash of each forecast's probability of the outcome or, if that is unknown, of the likeliest class.
+    """Return a hash of the probability that each forecast gave to the outcome or, if unknown, of the likeliest class.
 
     Hashes do not depend on the order of the classes, and are 0 where a forecast is missing.
 
@@ -210,7 +210,7 @@ def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
 
 
 def event_keys(forecasts: Forecasts) -> Keys:
-    """Hash of each event, (T,), from the probabilities that forecasts give to its outcome; 0 without forecasts.
+    """Return a hash of each event, (T,), of the probabilities that forecasts gave to its outcome; 0 without forecasts.
 
     Names, and the order of experts and classes, have no influence on it.
     """
@@ -225,7 +225,7 @@ def event_keys(forecasts: Forecasts) -> Keys:
 
 
 def _sums(values: Keys, starts: Index) -> Keys:
-    """Sums of `values` from each of `starts` to the next, (T,)."""
+    """Return sums of hashes `values` from each position in `starts` to the next, (T,)."""
     total = np.zeros(len(values) + 1, dtype=np.uint64)
     np.cumsum(values, out=total[1:])
     return np.asarray(total[starts[1:]] - total[starts[:-1]])
@@ -240,13 +240,13 @@ def row_contents_of(forecasts: Forecasts) -> Keys:
 
 
 def rooms(experts: int, classes: int) -> Index:
-    """Largest number of events in a sample for each outcome and, last, for unresolved events, (K + 1,)."""
+    """Return how many events with each outcome, and last unresolved ones, a sample may have, (K + 1,)."""
     room = max(1, min(EVENTS, FORECASTS // experts) // classes)
     return np.array([*[room] * classes, max(1, room // FEWER)], dtype=np.intp)
 
 
 class Draw(NamedTuple):
-    """Weighted sample of the events, whose order does not depend on the order of the events.
+    """Weighted sample of S of T events, which does not depend on the order of the events.
 
     Events with the largest probability of being drawn count once, so that posteriors are as wide as the sample allows.
     """
@@ -257,7 +257,7 @@ class Draw(NamedTuple):
     complete: bool  # whether all resolved events with a forecast are in the sample
 
     def frequencies(self, weight: Array) -> Array:
-        """Frequencies of the sampled events, (S,), from the weights of all events, (T,)."""
+        """Return how many events each sampled event stands for, (S,), from the weights of all events, (T,)."""
         return np.asarray(np.bincount(self.place, weight, len(self.positions) + 1)[:-1] * self.times)
 
     @classmethod
@@ -315,10 +315,10 @@ class Draw(NamedTuple):
 
 
 def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Index, float]:
-    """Return the items of least priority among `mine` that find room, at least one, and the priority of the next.
+    """Return the items of least priority among `mine` that find room, and the priority of the next.
 
-    Each item takes `taking` (M, L) of the `room` (L,) of L kinds, at least 1 of the first kind. Of items with equal
-    priority, all are kept, or none.
+    Each item takes `taking` (M, L) of the `room` (L,) of L kinds, at least 1 of the first kind. At least one item is
+    returned; of items with equal priority, all or none.
     """
     if len(mine) > room[0] + 1:
         # No more find room; sorting all would take longer.
@@ -345,7 +345,7 @@ def standing_for(beyond: Array, own: Array, log_rate: Array, stratum: Index, tot
 
 
 def _few_together(keys: Keys, same: Keys) -> Keys:
-    """Return `keys`, replaced by hashes of contents where a key has more than `TOGETHER` different events.
+    """Return `keys`, with hashes of contents `same` in place of a key that over `TOGETHER` different events have.
 
     Votes have few keys, one for each number of right votes; hashes of contents also depend on who voted.
     """
@@ -363,7 +363,7 @@ def _different(keys: Keys) -> int:
 
 
 def _ordered(keys: Keys, weight: Array, same: Keys | None, mine: Index, most: int) -> Index:
-    """The events `mine`, of one outcome, ordered by key and contents, without events that cannot be drawn."""
+    """Return the events `mine`, of one outcome, ordered by key and contents, without events of weight 0."""
     keys, weight = keys[mine], weight[mine]
     if same is not None:
         return mine[np.lexsort((same[mine], keys))]
@@ -380,7 +380,7 @@ def _exponential(keys: Keys) -> Array:
 
 
 def sample_of(forecasts: Forecasts, weight: Array) -> Draw | None:
-    """Sample of the events; None if all events fit, or if events have options of their own."""
+    """Return a sample of the events, stratified by outcome; None if all fit, or events have options of their own."""
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
     counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
@@ -390,13 +390,13 @@ def sample_of(forecasts: Forecasts, weight: Array) -> Draw | None:
 
 
 def sample_note(used: int, resolved: int) -> Note:
-    """Note on learning from a sample of `used` of all `resolved` events."""
+    """Return the note that the pool was learned from a sample of `used` of `resolved` events."""
     text = f"{used:,} of {resolved:,} resolved events were used to learn whom to believe; the prior is from all of them"
     return Note("sample", text, used)
 
 
 def size_ranks(size: Array) -> Index:
-    """Ranks of `size` from 0 on, (T,); sizes that differ by rounding only have one rank."""
+    """Return ranks of `size` (T,) from 0 on; sizes that differ only by rounding have the same rank."""
     order = np.argsort(size)
     ordered = size[order]
     higher = np.diff(ordered) > SAME * (1e-3 + ordered[1:])

@@ -99,7 +99,7 @@ def simplex_weights(
 
 
 class _Point(NamedTuple):
-    """Point v of the simplex: sums of w q and w over present experts, (2, T), negative gradient, loss and gap."""
+    """Weights v of a search, and there: sums of w q and of w over experts present, (2, T), gradient, loss and gap."""
 
     v: Array
     pooled: Array
@@ -114,11 +114,11 @@ class _Point(NamedTuple):
 
 @dataclass(eq=False)
 class _Likelihood:
-    """Log loss −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) of a linear pool; u event weights, q of the outcome, w by v.
+    """Log loss −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) of a linear pool: weights w, outcomes' probabilities q, shares u.
 
-    w = (1 − ε)v + ε mean(v); ε = 1e-6, or 0 if no q is missing. It is the same for any multiple of v, so v'∇ = 0, and
-    the quadratic with ∇² + 11' has its minimum on v ≥ 0 at Σv = 1. With e = q/Σwq − [present]/Σw and g = [present]/Σw,
-    the score is Σ u e, and ∇² is Σ u (ee' + eg' + ge').
+    w = (1 − ε)v + ε mean(v) at a point v; ε = 1e-6, or 0 if no q is missing. The loss is the same for any multiple of
+    v, so v'∇ = 0, and the quadratic with ∇² + 11' has its minimum on v ≥ 0 at Σv = 1. With e = q/Σwq − [present]/Σw and
+    g = [present]/Σw, the score is Σ u e, and ∇² is Σ u (ee' + eg' + ge').
     """
 
     q: Array
@@ -128,7 +128,7 @@ class _Likelihood:
 
     @cached_property
     def sample(self) -> tuple[_Likelihood, Index | slice]:
-        """Likelihood of a sample of the events, and the sample's index; of all events if the array is short."""
+        """Likelihood of a sample of the events, and the sample's positions; of all events if they are few."""
         events, size = self.q.shape
         stride = min(STRIDE, events // (EVENTS_PER_EXPERT * size))
         if stride < STRIDE // 2 or events * size <= SHORT:
@@ -145,13 +145,13 @@ class _Likelihood:
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
     def spread(self, x: Array, mean: Array | None = None) -> Array:
-        """Weights w if `x` is a point v; or derivatives by v, if `x` are derivatives by w with that `mean`."""
+        """Weights w if `x` is a point v; if `x` are derivatives by w, with mean `mean`, derivatives by v."""
         if self.present is None:
             return x
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))
 
     def cells(self, rows: slice, near: Mask | slice) -> tuple[Array, Array]:
-        """Forecasts of the events `rows` by the experts `near`, 0 where missing; and presence, 1 or 0."""
+        """Forecasts of the events `rows` by the experts `near`, 0 where missing; and presence as 1 or 0."""
         q = self.q[rows][:, near]
         if self.present is None:
             return q, q
@@ -159,7 +159,7 @@ class _Likelihood:
         return np.where(here, q, 0.0), here.astype(np.float64)
 
     def read(self, v: Array) -> _Point:
-        """Point at `v`, from one read of the array."""
+        """Return loss and gradient at the weights `v`, from one pass over the array of forecasts."""
         w, pooled, score = self.spread(v), np.ones((2, len(self.q))), np.zeros(len(v))
         for rows in blocks(*self.q.shape):
             q, here = self.cells(rows, slice(None))
@@ -172,7 +172,7 @@ class _Likelihood:
         return _Point(v, pooled, score, self.loss(pooled), float(score.max()))
 
     def loss(self, pooled: Array) -> float:
-        """Mean negative log-likelihood, from the sums `pooled`."""
+        """Mean negative log-likelihood; `pooled` are sums over experts of w q and of w, (2, T)."""
         return -float(self.share @ np.log(pooled[0] / pooled[1]))
 
     def hessian(self, pooled: Array, near: Mask) -> tuple[Array, Array]:
@@ -207,7 +207,7 @@ class _Likelihood:
 
 
 def _start(likelihood: _Likelihood) -> _Point:
-    """Start of the search: the better of equal weights and, for a long array, the weights that suit a sample."""
+    """Start of the search: the better of equal weights and, for many events, the best weights for a sample."""
     size, (some, _) = likelihood.q.shape[1], likelihood.sample
     if some is likelihood:
         return likelihood.read(np.full(size, 1.0 / size))
@@ -219,7 +219,7 @@ def _start(likelihood: _Likelihood) -> _Point:
 
 
 def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> _Point:
-    """Maximum of the likelihood by Newton's method, or the last point after `max_iterations`."""
+    """Maximum of the likelihood by Newton's method; the last point reached if `max_iterations` do not suffice."""
     here, (some, rows) = _start(likelihood), likelihood.sample
     seen, (exact, convex) = np.zeros(len(here.v), dtype=bool), np.empty((2, 0, 0))
     for _ in range(max_iterations):
@@ -243,7 +243,7 @@ def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> 
 
 
 def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
-    """Next point of a Newton search from `v`: x ≥ 0 with least ½x'Hx − (Hv + score)'x, scaled to sum 1."""
+    """Next weights of a Newton search from `v`: minimum of its quadratic over x ≥ 0, rescaled to a sum of 1."""
     scale = np.sqrt(convex.diagonal())
     matrix = exact / scale / scale[:, None]
     matrix.flat[:: len(v) + 1] += RIDGE
@@ -267,7 +267,7 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 
 
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
-    """First point with enough decrease at 1, ½, ¼, ... of the step to `target`, or beyond it; else `here`."""
+    """First point with enough decrease at 1, ½, ¼, ... of the step to `target`, or beyond it; `here` if none has."""
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
     length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))
@@ -288,7 +288,7 @@ def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
 
 
 def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point:
-    """Of all weights with the pooled forecasts of `here`, those with the least sum of squares; `here` if unique."""
+    """Of all weights with the same pooled forecasts as `here`, those with least sum of squares; `here` if unique."""
     tied = (here.v > 0) | (here.score > TIED_SCORE)
     some, events = likelihood.sample
     if np.linalg.eigvalsh(some.hessian(here.pooled[:, events], tied)[0])[0] > TIED:
@@ -306,7 +306,7 @@ def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point
 
 
 def _averaged(likelihood: _Likelihood, v: Array) -> Array:
-    """`v` averaged within each group of experts whose forecasts are identical."""
+    """Return the weights `v`, averaged within each group of experts whose forecasts are identical."""
     columns = np.ascontiguousarray(likelihood.forecasts[likelihood.share > 0].T)
     groups: dict[bytes, list[int]] = {}
     for place, column in enumerate(columns):

@@ -46,7 +46,7 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class MeanDesign:
-    """Signatures: expected log-ratios for a contrast of 1 in each of G groups of events (by default, outcomes)."""
+    """Signatures: mean log-ratios of an expert with contrast 1 and no bias, for G groups of events (the outcomes)."""
 
     signature: Array  # (G, K - 1)
     biased: bool = True  # whether experts may be biased towards one class
@@ -58,16 +58,16 @@ class MeanDesign:
 
     @property
     def coefficients(self) -> int:
-        """Number of coefficients of an expert's mean: bias, if any, and contrast."""
+        """Number of coefficients of an expert's mean log-ratios: K - 1 for bias, if any, and 1 for contrast."""
         return int(self.signature.shape[1]) + 1 if self.biased else 1
 
     @property
     def squares(self) -> Array:
-        """Squared norms of the signatures, (G,)."""
+        """Squared norm of each group's signature, (G,)."""
         return inner_products(self.signature, self.signature)
 
     def events(self, weight: Array) -> float:
-        """Number of events: the sum of `weight` (G,) over groups with a signature, of which each event is in one."""
+        """Number of events: the sum of `weight` (G,) over groups with a signature; each event is in one of them."""
         return float(weight.sum() if self.biased else weight[self.squares > 0].sum())
 
     def mean_square(self, weight: Array) -> float:
@@ -77,7 +77,7 @@ class MeanDesign:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Moments of each expert's log-ratios by group of events; the last group has the unresolved events."""
+    """Count, mean and variation of each expert's log-ratios by group of events; the last group are unresolved ones."""
 
     count: Array  # (G + 1, N); weight of the forecasts
     mean: Array  # (G + 1, N, K - 1); mean log-ratios
@@ -85,7 +85,7 @@ class Marginals:
 
 
 class RawSums(NamedTuple):
-    """Sums over events, for means and covariances, of each expert's log-ratios (levels) and products of two."""
+    """Sums over events, for means and covariances: of log-ratios by group, and of products of two experts'."""
 
     weight: Array  # (G + 1,)
     total: Array  # (K - 1, G + 1, N)
@@ -93,9 +93,10 @@ class RawSums(NamedTuple):
 
     @classmethod
     def of(cls, levels: Floats, member: Floats, weight: Array | None) -> RawSums:
-        """Sums of `levels` (K - 1, T, N); row g of `member` (G + 1, T) has the weights of the events of group g.
+        """Return sums of the experts' log-ratios `levels` (K - 1, T, N), in coordinates with plain inner products.
 
-        `weight` has the same weights, (T,), None if all are 1. Products stay 0 if a sum is not finite.
+        Row g of `member` (G + 1, T) has the weights of the events of group g; `weight` (T,) are all weights, None if
+        they are 1. Products stay 0 if a sum is not finite.
         """
         total, cross = member @ levels, np.zeros((2, levels.shape[2], levels.shape[2]))
         left = member[-1] > 0
@@ -109,30 +110,30 @@ class RawSums(NamedTuple):
         return cls(member.sum(axis=1, dtype=np.float64), total.astype(np.float64, copy=False), cross)
 
     def include(self, other: RawSums) -> None:
-        """Add `other`, the sums over other events, in place."""
+        """Add the sums over other events, `other`, in place."""
         for sums, more in zip(self, other, strict=True):
             np.add(sums, more, out=sums)
 
     def among(self, columns: Index) -> RawSums:
-        """Copy with the sums of the experts at the positions `columns`."""
+        """Return the sums of only the experts at the positions `columns`."""
         return RawSums(self.weight, self.total[..., columns], self.cross[:, columns[:, None], columns])
 
     def scatter(self) -> Array:
-        """Cross-products about the means of the groups, (2, N, N): of resolved and of unresolved events."""
+        """Sums of products of two experts' deviations from group means, (2, N, N): resolved and unresolved events."""
         mean = self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None]
         parts = (slice(-1), slice(-1, None))
         between = [np.einsum("dgn,dgm->nm", self.total[:, part], mean[:, part]) for part in parts]
         return np.asarray(self.cross - between)
 
     def moments(self, origin: float, ratios: Array) -> PatternMoments:
-        """Moments of log-ratios, which are levels times `ratios` (K - 1, K - 1), plus `origin`."""
+        """Return moments of log-ratios `origin` + levels · `ratios`, where levels are what was summed."""
         scatter = self.scatter()  # first, as the means of many classes are large
         mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
         return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)
 
 
 def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int) -> bool:
-    """Return True if each expert's squares about the means are at least `SAFE` times the raw sum of squares."""
+    """Return True if no expert's variation about its means is so small beside the raw sums that rounding spoils it."""
     within, about = np.zeros((2, 2, experts))
     for columns, each in sums.items():
         within[:, columns] += np.einsum("gii->gi", each.scatter())
@@ -141,7 +142,7 @@ def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int) -> bool
 
 
 def _products(levels: Floats, weight: Array | None) -> Floats:
-    """Weighted cross-products of experts, summed over events and levels, (N, N)."""
+    """Weighted sums over events and coordinates of products of two experts' log-ratios `levels`, (N, N)."""
     flat = levels.reshape(-1, levels.shape[2])
     if weight is None:
         return np.asarray(flat.T @ (flat.copy() if flat.shape[1] <= FEW else flat))
@@ -150,7 +151,7 @@ def _products(levels: Floats, weight: Array | None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PatternMoments:
-    """Moments of the events that one set of n experts answered."""
+    """Weight, mean and variation of log-ratios, over the events that exactly one set of n experts answered."""
 
     weight: Array  # (K + 1,); of the events by outcome; the last entry is for unresolved events
     mean: Array  # (K + 1, n, K - 1); mean log-ratios by outcome
@@ -160,7 +161,7 @@ class PatternMoments:
 
     @classmethod
     def of_rows(cls, ratios: Array, group: Index, weight: Array, groups: int) -> PatternMoments:
-        """Moments of `ratios` (t, n, K - 1) by `group` (t,), 0 to `groups`, the last group for unresolved events."""
+        """Return moments of `ratios` (t, n, K - 1) by `group` (t,), 0 to `groups`; the last are unresolved events."""
         (_, n, d), member = ratios.shape, np.zeros((groups + 1, len(ratios)))
         member[group, np.arange(len(ratios))] = weight
         back, alike = unwhitened(np.eye(d)), bool((weight == 1.0).all())
@@ -184,7 +185,7 @@ class PatternMoments:
         return replace(found, mean=np.where(found.weight[:, None, None] > 0, found.mean + ratios[0], 0.0))
 
     def combine(self, other: PatternMoments, sign: int = 1) -> PatternMoments:
-        """Moments of these events and those of `other`; with `sign` -1, of these events without those of `other`."""
+        """Return moments of these events and those of `other`, or, with `sign` -1, of these without those."""
         added = sign * other.weight
         total = self.weight + added
         # What rounding leaves of a group that was emptied.
@@ -205,7 +206,7 @@ class PatternMoments:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Moments of N experts' log-ratios on events of K classes, by outcome and by the set of experts who answered.
+    """Means and covariances of N experts' log-ratios, as sums by outcome and by the set of experts who answered.
 
     Immutable: `add`, `merge`, `remove`, `decay` and `shift` return new ones. `Statistics.empty` is the identity of
     `merge`.
@@ -303,7 +304,7 @@ class Statistics:
         return replace(self, totals=np.maximum(totals, 0.0), patterns=patterns)
 
     def _over(self, experts: tuple[str, ...]) -> Statistics:
-        """Statistics with the experts `experts`, who include all experts so far, in any order."""
+        """Return the statistics with the experts in the order `experts`, who include all experts so far."""
         if experts == self.experts:
             return self
         place = places(self.experts, experts)
@@ -321,7 +322,7 @@ class Statistics:
 
     @property
     def design(self) -> MeanDesign:
-        """Expected log-ratios by outcome, for a contrast of 1."""
+        """Signature of each outcome: mean log-ratios (less the prior's) of an expert with contrast 1, no bias."""
         return MeanDesign.by_outcome(self.classes)
 
     @property
@@ -331,7 +332,7 @@ class Statistics:
 
     @cached_property
     def answered(self) -> Array:
-        """Weight of the resolved events with at least one forecast by outcome, (K,)."""
+        """Number of resolved events with a forecast by outcome, weighted, (K,)."""
         return np.asarray(sum((part.weight[:-1] for part in self.patterns.values()), start=np.zeros(self.classes)))
 
     @property
@@ -342,7 +343,7 @@ class Statistics:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert's log-ratios, over all sets of experts who answered."""
+        """Count, mean and variation of each expert's log-ratios by outcome."""
         groups, n = self.classes + 1, len(self.experts)
         count, mean, square = np.zeros((groups, n)), np.zeros((groups, n, self.classes - 1)), np.zeros((2, n))
         for columns, part in self.patterns.items():
@@ -357,13 +358,13 @@ class Statistics:
         return Marginals(count, mean, square)
 
     def scatter(self) -> Array:
-        """Cross-products of experts about the means by outcome, (N, N), of resolved events that everybody answered."""
+        """Sums of products of two experts' deviations from their means by outcome, (N, N), if all answered all."""
         n = len(self.experts)
         everyone = self.patterns.get(tuple(range(n)))
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over events and pairs of experts of the product of residuals over `spread`, and the number of pairs."""
+        """Sum over events and pairs of experts of products of residuals / `spread`; number of pairs; both weighted."""
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():
@@ -392,11 +393,11 @@ REPEATED, MOST_MOMENTS = 16, 1 << 22
 
 
 class _NotHereError(Exception):
-    """Error for input that needs another method, or is no probability."""
+    """Error that makes `dense_statistics` return None, for input that needs a slower way or is no probability."""
 
 
 class _LogOdds:
-    """Reader of binary forecasts (T, N) in blocks, as log-odds clipped at the floor, less `origin`."""
+    """Reader of an array of binary forecasts (T, N), block by block, as floored log-odds less `origin`."""
 
     def __init__(self, q: Floats, prior: Array, floor: float) -> None:
         self.q, self.bounds, self.ratios = q, Bounds.of(prior, floor), np.eye(1)
@@ -407,23 +408,23 @@ class _LogOdds:
         self.origin = origin if abs(origin) > NEAR else 0.0
 
     def buffer(self, events: int) -> Floats:
-        """Uninitialised array for a block of so many `events`."""
+        """Return an uninitialised array to read up to `events` events into."""
         return np.empty((events, self.q.shape[1]))
 
     def read(self, rows: slice, buffer: Floats) -> Floats:
-        """Clipped log-odds of the events `rows` less `origin`, (1, T, N), NaN where missing."""
+        """Return the floored log-odds of the events `rows` less `origin`, (1, T, N), NaN where missing, in `buffer`."""
         ratios = floored_log_odds(self.q[rows], self.bounds, buffer[: rows.stop - rows.start])
         if self.origin:
             ratios -= self.origin
         return ratios[None]
 
     def missing(self, rows: slice) -> Mask:
-        """Mask of missing forecasts, (T, N)."""
+        """Return a mask of missing forecasts among the events `rows`, (T, N)."""
         return np.asarray(np.isnan(self.q[rows]))
 
 
 class _ClassLevels:
-    """Reader of forecasts over K > 2 classes, (T, N, K), as whitened levels, which `ratios` maps to log-ratios."""
+    """Reader of forecasts over K > 2 classes, (T, N, K), as log-ratios in coordinates with plain inner products."""
 
     origin = 0.0
 
@@ -463,7 +464,7 @@ _Levels: TypeAlias = _LogOdds | _ClassLevels
 def dense_statistics(
     q: Floats, outcomes: Codes, prior: Array, floor: float, experts: tuple[str, ...], threads: int | None = None
 ) -> Statistics | None:
-    """Sums, by set of experts and outcome, for means and covariances of the log-ratios of `q`, (T, N) or (T, N, K).
+    """Means and covariances of the log-ratios of `q`, (T, N) or (T, N, K), by outcome and set of experts.
 
     The result is None if too many different sets of experts answered, or probabilities do not add up to 1. Outcomes are
     positions of classes, -1 if unresolved; the prior, (K,), only sets the floors.
@@ -494,7 +495,7 @@ def dense_statistics(
 
 
 def _include(sums: dict[bytes, RawSums], key: bytes, more: RawSums, most: int) -> None:
-    """Add `more` to the `sums` by pattern (mask of the experts who answered, as bytes); at most `most` patterns."""
+    """Add sums `more` to those under `key` (a mask of the experts who answered, as bytes); at most `most` keys."""
     if key in sums:
         sums[key].include(more)
     elif len(sums) < most:
@@ -506,7 +507,7 @@ def _include(sums: dict[bytes, RawSums], key: bytes, more: RawSums, most: int) -
 def _summed(
     levels: _Levels, outcomes: Codes, groups: Index, n: int, threads: int | None
 ) -> dict[tuple[int, ...], RawSums]:
-    """Sums of levels by pattern, a tuple of the positions of the experts who answered together."""
+    """Sums of log-ratios over all events, by the positions of the experts who answered together."""
     t, numbers = len(outcomes), n * (1 if isinstance(levels, _LogOdds) else len(groups) - 1)
     most, total = max(1, min(t // max(n, REPEATED), MOST_MOMENTS // n**2)), dict[bytes, RawSums]()
     work = list(pieces(t, numbers))
@@ -521,7 +522,7 @@ def _summed(
 def _sums(
     levels: _Levels, outcomes: Codes, groups: Index, n: int, numbers: int, most: int, piece: slice
 ) -> dict[bytes, RawSums]:
-    """Sums of levels over the events in `piece`, by pattern."""
+    """Sums of log-ratios over the events in `piece`, by a mask of the experts who answered, as bytes."""
     buffer = levels.buffer(min(rows_of_block(numbers), piece.stop - piece.start))
     total, everyone = dict[bytes, RawSums](), np.ones(n, dtype=bool).tobytes()
     for rows in blocks(piece, numbers):
