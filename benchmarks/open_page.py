@@ -21,7 +21,7 @@ import numpy as np
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
-from opinionpool.page.answer import Material
+from opinionpool.page.answer import PageData
 from opinionpool.page.assessment import Assessment, Expert
 from opinionpool.page.server import Server
 
@@ -55,8 +55,8 @@ def forecasts(events: int, n: int) -> Forecasts:
 class Client:
     """Moves at a running server."""
 
-    def __init__(self, material: Material, given: Assessment | None = None) -> None:
-        self.server = Server(material, given)
+    def __init__(self, data: PageData, given: Assessment | None = None) -> None:
+        self.server = Server(data, given)
         threading.Thread(target=self.server.run, daemon=True).start()
         self.server.started.wait(30)
         self.page = urllib.request.urlopen(self.server.address).url
@@ -90,7 +90,7 @@ def at_the_server() -> list[tuple[str, float, float, float, float]]:
         rows.append((what, *client.times(entries[1:])))
 
     for n in (4, 20, 60):
-        client = Client(Material(), panel(n))
+        client = Client(PageData(), panel(n))
         measure(
             f"{n} experts, a forecast", client, [{"do": "forecast", "expert": 2, "value": 20 + i} for i in range(MOVES)]
         )
@@ -100,7 +100,7 @@ def at_the_server() -> list[tuple[str, float, float, float, float]]:
             [{"do": "accuracy", "unit": "auc", "expert": 2, "value": 0.6 + 0.005 * i} for i in range(MOVES)],
         )
         client.server.stop()
-    client = Client(Material(forecasts(1000, 20)))
+    client = Client(PageData(forecasts(1000, 20)))
     measure(
         "file of 1,000 events, a forecast",
         client,
@@ -112,7 +112,7 @@ def at_the_server() -> list[tuple[str, float, float, float, float]]:
         [{"do": "accuracy", "unit": "auc", "expert": 2, "value": 0.6 + 0.005 * i} for i in range(MOVES)],
     )
     client.server.stop()
-    client = Client(Material(forecasts(100_000, 5)))
+    client = Client(PageData(forecasts(100_000, 5)))
     client.move(do="view", value="events")
     measure("100,000 events, a search", client, [{"do": "search", "value": f"question {i}"} for i in range(10)])
     measure(

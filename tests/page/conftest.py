@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("starlette", reason="the page needs Starlette: pip install 'opinionpool[page]'")
 pytest.importorskip("uvicorn", reason="the page needs uvicorn: pip install 'opinionpool[page]'")
 
-from opinionpool.page.answer import Material
+from opinionpool.page.answer import PageData
 from opinionpool.page.server import Server
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -55,8 +55,8 @@ def serve():
     """Run a server until the test ends."""
     running = []
 
-    def start(material=None, given=None, **options):
-        server = Server(material or Material(), given, **options)
+    def start(data=None, given=None, **options):
+        server = Server(data or PageData(), given, **options)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         assert server.started.wait(20)

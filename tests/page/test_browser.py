@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from opinionpool.page.answer import Material, Source
+from opinionpool.page.answer import PageData, Source
 from opinionpool.tables.read import read_forecasts
 
 from .conftest import watched
@@ -18,7 +18,7 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 @pytest.fixture
 def with_file(serve, tmp_path):
     path = forecasts_file(tmp_path)
-    return serve(Material(read_forecasts(path), source=Source(("file.csv",))))
+    return serve(PageData(read_forecasts(path), source=Source(("file.csv",))))
 
 
 def settled(page):

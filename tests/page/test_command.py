@@ -30,8 +30,8 @@ def opened(monkeypatch, tmp_path):
 
 
 def test_with_nothing_it_has_three_advisers(opened):
-    status, (material, given) = opened()
-    assert (status, material.forecasts, given) == (0, None, None)
+    status, (data, given) = opened()
+    assert (status, data.forecasts, given) == (0, None, None)
 
 
 def test_a_panel_file_brings_its_experts(opened, tmp_path):
@@ -44,22 +44,22 @@ def test_a_panel_file_brings_its_experts(opened, tmp_path):
 
 def test_a_file_and_its_options_are_for_the_command_handed_over(opened, tmp_path):
     forecasts_file(tmp_path, ("win", "loss"))
-    status, (material, _) = opened("file.csv", "--positive", "loss", "--exclude", "a", "--column", "event=event")
+    status, (data, _) = opened("file.csv", "--positive", "loss", "--exclude", "a", "--column", "event=event")
     assert status == 0
-    assert material.forecasts.experts == ("b", "c")
-    assert material.source.files == ("file.csv",)
-    assert material.source.reading == ("--column", "event=event", "--positive", "loss", "--exclude", "a")
+    assert data.forecasts.experts == ("b", "c")
+    assert data.source.files == ("file.csv",)
+    assert data.source.reading == ("--column", "event=event", "--positive", "loss", "--exclude", "a")
 
 
 def test_a_saved_pool_answers_as_it_is(opened, tmp_path, capsys):
     forecasts_file(tmp_path)
     assert cli.run(["pool", "file.csv", "--save", "pool.json", "-o", "out.csv"]) == 0
-    status, (material, given) = opened("--model", "pool.json")
+    status, (data, given) = opened("--model", "pool.json")
     assert (status, given.prior) == (0, None)
-    assert material.trained.experts == ("a", "b", "c")
-    status, (material, given) = opened("file.csv", "--model", "pool.json")
+    assert data.trained.experts == ("a", "b", "c")
+    status, (data, given) = opened("file.csv", "--model", "pool.json")
     assert (status, given) == (0, None)
-    assert len(material.forecasts.events) == 32
+    assert len(data.forecasts.events) == 32
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_several_files_are_named_in_the_command(opened, tmp_path):
     rows = forecasts_file(tmp_path).read_text().splitlines()
     (tmp_path / "one.csv").write_text("\n".join(rows[:50]) + "\n")
     (tmp_path / "two.csv").write_text("\n".join([rows[0], *rows[50:]]) + "\n")
-    status, (material, _) = opened("one.csv", "two.csv")
+    status, (data, _) = opened("one.csv", "two.csv")
     assert status == 0
-    a = start_of(material, None)
-    line = handover.command_line(a, material)
+    a = start_of(data, None)
+    line = handover.command_line(a, data)
     assert line == "opinionpool explain one.csv two.csv q30"

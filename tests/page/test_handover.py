@@ -15,9 +15,9 @@ from opinionpool.cli import app as cli
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs, beliefs_of_mapping
 from opinionpool.page import handover
-from opinionpool.page.answer import Material, Source, answer
+from opinionpool.page.answer import PageData, Source, answer
 from opinionpool.page.assessment import Assessment, Expert, acted, example, from_dict, to_dict, to_toml, with_beliefs
-from opinionpool.page.session import Look, Scene, start_of
+from opinionpool.page.session import Look, PageInputs, start_of
 from opinionpool.streams.trained import TrainedPool
 
 WHEN = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
@@ -42,13 +42,13 @@ def run(tmp_path, monkeypatch, capsys):
     return call
 
 
-def hand_over(a, material, folder):
+def hand_over(a, data, folder):
     """Write all files but the report, and give the command line and the page's answer."""
-    found = answer(a, material)
-    for name in handover.names(a, material, found):
+    found = answer(a, data)
+    for name in handover.names(a, data, found):
         if name != handover.REPORT:
-            (folder / name).write_bytes(handover.content(name, Scene(a, Look(), material, found), found, WHEN))
-    return handover.command_line(a, material), found
+            (folder / name).write_bytes(handover.content(name, PageInputs(a, Look(), data, found), found, WHEN))
+    return handover.command_line(a, data), found
 
 
 def same(probability, found):
@@ -59,43 +59,43 @@ def same(probability, found):
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_any_binary_panel(run, tmp_path, data):
-    names = data.draw(st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=6, unique=True))
+def test_any_binary_panel(run, tmp_path, draws):
+    names = draws.draw(st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=6, unique=True))
     share, feature = st.floats(0.0, 1.0), st.floats(0.3, 2.5)
     worth = st.sampled_from([3.0, 20.0, 77.7, math.inf])
     experts = []
     for key, name in enumerate(names, 1):
         own = ExpertBeliefs(
-            auc=data.draw(st.none() | st.tuples(st.floats(0.55, 0.95), worth)),
-            calibration=data.draw(st.none() | st.tuples(feature, worth)),
-            bias=data.draw(st.none() | st.tuples(st.floats(-1.5, 1.5), worth)),
+            auc=draws.draw(st.none() | st.tuples(st.floats(0.55, 0.95), worth)),
+            calibration=draws.draw(st.none() | st.tuples(feature, worth)),
+            bias=draws.draw(st.none() | st.tuples(st.floats(-1.5, 1.5), worth)),
         )
-        experts.append(Expert(key, name, data.draw(st.none() | share.map(lambda p: (p,))) if key > 1 else (0.3,), own))
+        experts.append(Expert(key, name, draws.draw(st.none() | share.map(lambda p: (p,))) if key > 1 else (0.3,), own))
     a = Assessment(
-        data.draw(st.sampled_from(["Q?", "-q", "=1+1", "Größe “x” <b>"])),
+        draws.draw(st.sampled_from(["Q?", "-q", "=1+1", "Größe “x” <b>"])),
         experts=tuple(experts),
-        everyone=Beliefs(correlation=data.draw(st.none() | st.tuples(st.floats(0.0, 0.9), worth))),
-        prior=(data.draw(st.floats(0.01, 0.99)),),
-        base_rate=data.draw(st.none() | st.floats(0.01, 0.99).map(lambda p: (p,))),
+        everyone=Beliefs(correlation=draws.draw(st.none() | st.tuples(st.floats(0.0, 0.9), worth))),
+        prior=(draws.draw(st.floats(0.01, 0.99)),),
+        base_rate=draws.draw(st.none() | st.floats(0.01, 0.99).map(lambda p: (p,))),
     )
-    line, found = hand_over(a, Material(), tmp_path)
+    line, found = hand_over(a, PageData(), tmp_path)
     assert same(run(line), found), line
 
 
 def test_who_is_not_assessed_is_assumed_and_the_command_says_the_same(run, tmp_path):
     a = acted(example(), {"do": "add", "value": "Dana 60%"})
-    line, found = hand_over(a, Material(), tmp_path)
+    line, found = hand_over(a, PageData(), tmp_path)
     assert same(run(line), found)
     assert "# assumed" in (tmp_path / "panel.toml").read_text()
-    report = handover.content(handover.REPORT, Scene(a, Look(), Material(), found), found, WHEN).decode()
+    report = handover.content(handover.REPORT, PageInputs(a, Look(), PageData(), found), found, WHEN).decode()
     assert f"{a.assumed['auc'].value:.2f} (assumed)" in report
 
 
 def test_nothing_handed_over_would_move_a_terminal(tmp_path):
     f = Forecasts.from_array([[0.2, 0.7]], [None], events=["q\x1b[31m"], experts=["a", "b"])
-    material = Material(f, source=Source(("file.csv",)))
-    a = start_of(material, None)
-    line, _ = hand_over(a, material, tmp_path)
+    data = PageData(f, source=Source(("file.csv",)))
+    a = start_of(data, None)
+    line, _ = hand_over(a, data, tmp_path)
     assert line == r"opinionpool explain file.csv $'q\x1b[31m'"
     assert "\x1b" not in (tmp_path / "command.txt").read_text()
     shell = subprocess.run(["bash", "-c", f"printf %s {line.split()[-1]}"], capture_output=True, check=True)
@@ -109,10 +109,10 @@ def test_three_outcomes(run, tmp_path):
             a = acted(a, {"do": "forecast", "expert": expert, "class": place, "value": value + expert})
     a = acted(a, {"do": "prior", "class": 2, "value": 41})
     a = acted(a, {"do": "base_rate", "class": 0, "value": 13})
-    line, found = hand_over(a, Material(), tmp_path)
+    line, found = hand_over(a, PageData(), tmp_path)
     assert found.why.experts == ("Ana, lawyer", "Ben, banker")
     assert same(run(line), found)
-    report = handover.content(handover.REPORT, Scene(a, Look(), Material(), found), found, WHEN).decode()
+    report = handover.content(handover.REPORT, PageInputs(a, Look(), PageData(), found), found, WHEN).decode()
     assert "The same for =x" in report
     assert "the event is this frequent: " in report
 
@@ -148,10 +148,10 @@ def read(path, *options):
 def test_a_file_as_it_is_and_altered(run, tmp_path, classes, prior):
     path = forecasts_file(tmp_path, classes, prior)
     options = ("--positive", classes[1]) if classes[1] == "loss" else ()
-    material = Material(read(path, *options), source=Source(("file.csv",), options))
-    a = start_of(material, None)
+    data = PageData(read(path, *options), source=Source(("file.csv",), options))
+    a = start_of(data, None)
     assert a.question == "q30"
-    line, found = hand_over(a, material, tmp_path)
+    line, found = hand_over(a, data, tmp_path)
     assert line == shlex.join(["opinionpool", "explain", *options, "file.csv", "q30"])
     assert same(run(line), found)
     steps = [
@@ -166,7 +166,7 @@ def test_a_file_as_it_is_and_altered(run, tmp_path, classes, prior):
     ]
     for step in steps:
         a = acted(a, step)
-        line, found = hand_over(a, material, tmp_path)
+        line, found = hand_over(a, data, tmp_path)
         assert same(run(line), found), line
 
 
@@ -177,13 +177,13 @@ def test_a_saved_pool(run, tmp_path):
     forecasts = read(path)
     save(TrainedPool.fit("gaussian", forecasts), tmp_path / "saved.json")
     state = TrainedPool.of(load(tmp_path / "saved.json")).learned
-    material = Material(forecasts, state, None, Source(("file.csv",), (), "saved.json"))
-    a = start_of(material, None)
+    data = PageData(forecasts, state, None, Source(("file.csv",), (), "saved.json"))
+    a = start_of(data, None)
     for step in ({"do": "prior", "value": 30}, {"do": "forecast", "expert": 1, "value": 66}):
-        line, found = hand_over(a, material, tmp_path)
+        line, found = hand_over(a, data, tmp_path)
         assert same(run(line), found), line
         a = acted(a, step)
-    line, found = hand_over(a, material, tmp_path)
+    line, found = hand_over(a, data, tmp_path)
     assert same(run(line), found), line
 
 
@@ -208,8 +208,8 @@ def test_the_report_escapes_and_tells_who_and_when():
     a = acted(example(), {"do": "question", "value": "<script>alert(1)</script>"})
     a = acted(a, {"do": "name", "expert": 1, "value": "<img src=x onerror=alert(2)>"})
     a = acted(a, {"do": "assessor", "value": "Jo & Kim"})
-    found = answer(a, Material())
-    page = handover.content(handover.REPORT, Scene(a, Look(), Material(), found), found, WHEN).decode()
+    found = answer(a, PageData())
+    page = handover.content(handover.REPORT, PageInputs(a, Look(), PageData(), found), found, WHEN).decode()
     assert "<script" not in page
     assert "<img" not in page
     assert "Jo &amp; Kim on 2026-05-04 at 09:30 UTC" in page

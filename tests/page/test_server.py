@@ -15,7 +15,7 @@ import pytest
 
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.page.answer import Material
+from opinionpool.page.answer import PageData
 from opinionpool.page.assessment import Assessment, Expert, ExpertBeliefs
 from opinionpool.page.server import MOST_BYTES, Server
 from opinionpool.page.session import read_kept
@@ -260,7 +260,7 @@ def test_another_file_is_not_written_over(tmp_path, content):
     path = tmp_path / "notes.json"
     path.write_text(content)
     with pytest.raises(ArgumentError, match="no file of assessments"):
-        Server(Material(), keep=str(path))
+        Server(PageData(), keep=str(path))
     assert path.read_text() == content
 
 
@@ -279,7 +279,7 @@ def test_it_says_where_keeping_fails(serve, tmp_path):
 
 
 def test_it_ends_when_its_last_page_was_closed():
-    server = Server(Material(), linger=0.6)
+    server = Server(PageData(), linger=0.6)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert server.started.wait(20)

@@ -13,21 +13,21 @@ from opinionpool.analysis.sensitivity import Effect
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.model.panel import Panel
 from opinionpool.page import answer as what_if, handover
-from opinionpool.page.answer import Material, answer
+from opinionpool.page.answer import PageData, answer
 from opinionpool.page.assessment import Assessment, Candidate, Expert, Stakes, acted, example
-from opinionpool.page.session import Look, Scene
+from opinionpool.page.session import Look, PageInputs
 from opinionpool.page.views import decision
 from opinionpool.report.blocks import rendered
 from opinionpool.report.charts import tornado
 
 
 def probability(a):
-    return float(answer(a, Material()).why.probability)
+    return float(answer(a, PageData()).why.probability)
 
 
 def test_every_bar_is_the_answer_to_another_assessment():
     a = example()
-    found = what_if.effects(a, Material(), answer(a, Material()), 1)
+    found = what_if.effects(a, PageData(), answer(a, PageData()), 1)
     assert [effect.size for effect in found] == sorted((effect.size for effect in found), reverse=True)
     assert len(found) == 3 * 4 + 2
     keys = {each.name: each.key for each in a.experts}
@@ -49,13 +49,13 @@ def test_what_is_certain_has_no_bar():
     for expert in (1, 2, 3):
         a = acted(a, {"do": "worth", "expert": expert, "value": "inf"})
     a = acted(a, {"do": "correlation_worth", "value": "inf"})
-    found = what_if.effects(a, Material(), answer(a, Material()), 1)
+    found = what_if.effects(a, PageData(), answer(a, PageData()), 1)
     assert {effect.what for effect in found} == {"forecast", "prior"}
 
 
 def test_one_more_expert_is_a_panel_of_one_more():
     a = replace(example(), candidate=Candidate(0.85, 0.2), everyone=Beliefs(correlation=0.4))
-    found = answer(a, Material())
+    found = answer(a, PageData())
     more = what_if.one_more(a, found)
     known = found.state.panel
     size = len(known)
@@ -69,7 +69,7 @@ def test_one_more_expert_is_a_panel_of_one_more():
 
 def test_costs_of_a_decision():
     a = replace(example(), stakes=Stakes(30.0, 50.0))
-    found = answer(a, Material())
+    found = answer(a, PageData())
     p = float(found.why.probability)
     stake = what_if.stake(a, found)
     assert stake.threshold == pytest.approx(0.6)
@@ -82,7 +82,7 @@ def test_costs_of_a_decision():
 @pytest.mark.parametrize(("action", "verdict"), [(10.0, "Act."), (70.0, "Not clear."), (95.0, "Do not act.")])
 def test_to_act_is_said_only_where_the_whole_interval_says_so(action, verdict):
     a = replace(example(), stakes=Stakes(action, 100.0))
-    found = answer(a, Material())
+    found = answer(a, PageData())
     low, high = (float(end) for end in found.interval)
     assert (low > action / 100, low <= action / 100 < high, high <= action / 100).index(True) == [
         "Act.", "Not clear.", "Do not act."
@@ -92,7 +92,7 @@ def test_to_act_is_said_only_where_the_whole_interval_says_so(action, verdict):
 
 def test_the_share_above_the_threshold_is_that_of_draws():
     a = replace(example(), stakes=Stakes(65.0, 100.0))
-    found = answer(a, Material())
+    found = answer(a, PageData())
     p, (low, high) = float(found.why.probability), (float(end) for end in found.interval)
     z = NormalDist().inv_cdf(0.95)
     draws = np.random.default_rng(0).normal(size=200_000)
@@ -103,9 +103,9 @@ def test_the_share_above_the_threshold_is_that_of_draws():
 
 def test_costs_are_asked_for_and_not_assumed():
     a = example()
-    assert what_if.stake(a, answer(a, Material())) is None
+    assert what_if.stake(a, answer(a, PageData())) is None
     assert "Act." not in report_of(a)
-    assert what_if.stake(acted(a, {"do": "action", "value": "20"}), answer(a, Material())) is None
+    assert what_if.stake(acted(a, {"do": "action", "value": "20"}), answer(a, PageData())) is None
 
 
 shares, worths = st.floats(0.55, 0.97), st.sampled_from([5.0, 20.0, 100.0])
@@ -120,14 +120,14 @@ def test_who_is_not_assessed_counts_no_more_than_the_average_of_those_who_are(as
     ]
     experts += [Expert(100 + i, f"other {i}", (0.6,)) for i in range(others)]
     a = Assessment("Q?", experts=tuple(experts), prior=(0.5,))
-    weights = np.asarray(answer(a, Material()).why.weights)
+    weights = np.asarray(answer(a, PageData()).why.weights)
     assert (weights[len(assessed) :] <= weights[: len(assessed)].mean() + 1e-6).all()
 
 
 def test_what_is_assumed_is_varied_and_marked_like_the_rest():
     a = acted(example(), {"do": "add", "value": "Dana 60%"})
     a = acted(a, {"do": "correlation_worth", "value": ""})
-    found = what_if.effects(a, Material(), answer(a, Material()), 1)
+    found = what_if.effects(a, PageData(), answer(a, PageData()), 1)
     assumed = {(effect.expert, effect.what) for effect in found if not effect.assessed}
     assert assumed == {("Dana", "accuracy"), ("Dana", "calibration"), ("", "correlation")}
     picture = tornado([effect for effect in found if not effect.assessed], 0.7, None, "Probability of yes")
@@ -144,8 +144,8 @@ def test_the_picture_says_what_it_shows():
 
 
 def report_of(a):
-    found = answer(a, Material())
-    return handover.report(Scene(a, Look(), Material(), found), found, datetime(2026, 5, 4, tzinfo=UTC))
+    found = answer(a, PageData())
+    return handover.report(PageInputs(a, Look(), PageData(), found), found, datetime(2026, 5, 4, tzinfo=UTC))
 
 
 def test_the_report_has_no_decision_and_no_further_expert_that_nobody_described():

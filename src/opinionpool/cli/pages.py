@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from opinionpool.analysis.diff import Diff
     from opinionpool.cli.pool import Asked
     from opinionpool.forecasts import Forecasts
-    from opinionpool.page.answer import Material
+    from opinionpool.page.answer import PageData
     from opinionpool.page.assessment import Assessment
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved, Source
@@ -187,11 +187,11 @@ def open_page(
     if any(find_spec(name) is None for name in NEEDED):
         raise ArgumentError(f"the page needs Starlette and uvicorn: {install('page')}")
     check_output(keep, [*(reading.inputs if reading else []), panel, model])
-    material, given = _material(reading, panel, model)
+    data, given = _data(reading, panel, model)
     from opinionpool.page.server import Server
 
     try:
-        server = Server(material, given, keep=keep, port=port)
+        server = Server(data, given, keep=keep, port=port)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
@@ -204,33 +204,33 @@ def open_page(
     server.run()
 
 
-def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
+def _data(reading: Reading | None, panel: str | None, model: str | None) -> tuple[PageData, Assessment | None]:
     """Return the data of the page, and the page's first assessment, or None to let the page choose."""
     from opinionpool.learning.beliefs import read_beliefs
-    from opinionpool.page.answer import Material, Source
+    from opinionpool.page.answer import PageData, Source
     from opinionpool.page.assessment import blank, with_beliefs
     from opinionpool.page.session import start_of
 
     if model is not None:
-        material = _saved(reading, model, panel)
-        return material, None if reading is not None else blank(material.experts, material.classes)
+        data = _saved(reading, model, panel)
+        return data, None if reading is not None else blank(data.experts, data.classes)
     source = Source() if reading is None else Source(reading.files, reading.words)
-    material = Material(None if reading is None else read(reading, None), source=source)
+    data = PageData(None if reading is None else read(reading, None), source=source)
     if panel is None:
-        return material, None
+        return data, None
     beliefs = read_beliefs(panel)
-    base = start_of(material, None) if reading is not None else blank()
+    base = start_of(data, None) if reading is not None else blank()
     try:
-        return material, with_beliefs(base, beliefs)
+        return data, with_beliefs(base, beliefs)
     except ArgumentError as error:
         raise click.UsageError(f"{printable(panel)}: {error}") from None
 
 
-def _saved(reading: Reading | None, model: str, panel: str | None) -> Material:
+def _saved(reading: Reading | None, model: str, panel: str | None) -> PageData:
     """Return the page's data from a saved pool, with the forecasts of a file if one is given."""
     from opinionpool.cli.pool import Asked
     from opinionpool.learning.fitted import FittedPanel
-    from opinionpool.page.answer import Material, Source
+    from opinionpool.page.answer import PageData, Source
 
     trained = load_pool(model, panel)
     assert trained is not None
@@ -240,9 +240,9 @@ def _saved(reading: Reading | None, model: str, panel: str | None) -> Material:
             f"--model: the page shows the gaussian pool, and the pool in {model} is {trained[1].name}"
         )
     if reading is None:
-        return Material(trained=state, source=Source(model=model))
+        return PageData(trained=state, source=Source(model=model))
     kept = Asked("gaussian", None, {}, trained).on(read(reading, trained))
-    return Material(kept.forecasts, state, kept.reference, Source(reading.files, reading.words, model))
+    return PageData(kept.forecasts, state, kept.reference, Source(reading.files, reading.words, model))
 
 
 @click.command(cls=SectionedCommand, short_help="Reproduce the paper that the model is from.")

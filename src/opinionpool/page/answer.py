@@ -62,7 +62,7 @@ class Source:
 
 
 @dataclass(eq=False)
-class Material:
+class PageData:
     """What an answer is computed from, beside the assessment: the file's forecasts, or a saved pool, or both."""
 
     forecasts: Forecasts | None = None  # of the file; with the experts of the saved pool, if there is one
@@ -217,16 +217,16 @@ class Answer:
     notes: tuple[Note, ...]
 
 
-def answer(a: Assessment, material: Material) -> Answer:
+def answer(a: Assessment, data: PageData) -> Answer:
     """Return the pool's answer to an assessment; an OpinionPoolError that says why if there is none."""
-    state = material.learned(a)
-    forecasts = material.forecasts
-    rate, changed = as_given(a.base_rate), altered(a, material)
+    state = data.learned(a)
+    forecasts = data.forecasts
+    rate, changed = as_given(a.base_rate), altered(a, data)
     # Events with priors of their own have them among their forecasts.
-    prior = None if material.own_priors else prior_of(a, material)
-    same = forecasts if forecasts is not None and not changed else event_forecasts(a, material, state)
+    prior = None if data.own_priors else prior_of(a, data)
+    same = forecasts if forecasts is not None and not changed else event_forecasts(a, data, state)
     why = explain_event(same, a.question, state, prior=prior, base_rate=rate)
-    notes = (*state.notes, *why.notes, *_in_sample(a, material, state))
+    notes = (*state.notes, *why.notes, *_in_sample(a, data, state))
     notes = tuple(note for note in notes if note.code not in {"nothing-learned", "believed-unknown"})
     average, geometric = _simple(a, "average", why), _simple(a, "geometric", why)
     return Answer(
@@ -234,12 +234,12 @@ def answer(a: Assessment, material: Material) -> Answer:
     )
 
 
-def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[Note, ...]:
+def _in_sample(a: Assessment, data: PageData, state: FittedPanel) -> tuple[Note, ...]:
     """Return a note if the pool learned from the outcome of the assessed event; empty otherwise."""
-    forecasts = material.forecasts
-    if forecasts is None or material.trained is not None or a.question not in forecasts.events:
+    forecasts = data.forecasts
+    if forecasts is None or data.trained is not None or a.question not in forecasts.events:
         return ()
-    prior = None if material.own_priors else prior_of(a, material)
+    prior = None if data.own_priors else prior_of(a, data)
     inside = in_sample(forecasts.ended, forecasts, "gaussian", state, prior)[forecasts.events.index(a.question)]
     return (in_sample_note(state),) if inside else ()
 
@@ -263,62 +263,62 @@ def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
     return np.asarray(fit_pool(rule, plain).pool(plain.X[0]))
 
 
-def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Forecasts:
+def event_forecasts(a: Assessment, data: PageData, state: FittedPanel) -> Forecasts:
     """Return the forecasts on the assessed event as `Forecasts`, with the event's topic if the file has one."""
-    if material.forecasts is None and material.trained is None:
+    if data.forecasts is None and data.trained is None:
         return answered(a)
-    own = prior_of(a, material) if material.own_priors else None
-    event, known = one_event(a, state.experts, own), material.forecasts
+    own = prior_of(a, data) if data.own_priors else None
+    event, known = one_event(a, state.experts, own), data.forecasts
     if known is None or known.topics is None or a.question not in known.events:
         return event
     return replace(event, topics=known.topics[[known.events.index(a.question)]])
 
 
-def prior_of(a: Assessment, material: Material) -> float | Array | None:
+def prior_of(a: Assessment, data: PageData) -> float | Array | None:
     """Return the event's prior: the assessed one, else the file's for this event, else a saved pool's `reference`."""
-    each = None if material.forecasts is None else event_priors(material.forecasts, None)
-    if a.prior is not None or material.forecasts is None or each is None:
-        return material.reference if a.prior is None else as_given(a.prior)
-    return public_probabilities(each[material.forecasts.events.index(a.question), : len(a.classes)])
+    each = None if data.forecasts is None else event_priors(data.forecasts, None)
+    if a.prior is not None or data.forecasts is None or each is None:
+        return data.reference if a.prior is None else as_given(a.prior)
+    return public_probabilities(each[data.forecasts.events.index(a.question), : len(a.classes)])
 
 
-def altered(a: Assessment, material: Material) -> bool:
+def altered(a: Assessment, data: PageData) -> bool:
     """Return True if the forecasts on the event, or its prior, differ from the file's."""
-    f = material.forecasts
-    if f is None or a.question not in f.events or (material.own_priors and a.prior is not None):
+    f = data.forecasts
+    if f is None or a.question not in f.events or (data.own_priors and a.prior is not None):
         return True
-    original = material.assessment_of(f.events.index(a.question))
+    original = data.assessment_of(f.events.index(a.question))
     own = {each.name: each.forecast for each in original.experts if each.forecast is not None}
     return own != {each.name: each.forecast for each in a.experts if each.forecast is not None}
 
 
-def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
+def effects(a: Assessment, data: PageData, found: Answer, at: int) -> list[Effect]:
     """Return how far varying each forecast and belief moves the probability of class `at`, largest effect first.
 
     Certain beliefs (of infinite worth) are not varied, nor are assumptions if the pool learned from outcomes.
     """
 
     def probability(changed: tuple[Assessment, Beliefs]) -> float:
-        state = material.learned(*changed)
-        event, own = event_forecasts(changed[0], material, state), prior_of(changed[0], material)
+        state = data.learned(*changed)
+        event, own = event_forecasts(changed[0], data, state), prior_of(changed[0], data)
         topic = None if event.topics is None else str(event.topics[0])
         return of_class(np.asarray(state.pool(event.X[0], own, as_given(a.base_rate), topic)), at)
 
-    return effects_of(_variations(a, material, found), probability)
+    return effects_of(_variations(a, data, found), probability)
 
 
 _Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]
 
 
 def _variations(
-    a: Assessment, material: Material, found: Answer
+    a: Assessment, data: PageData, found: Answer
 ) -> Iterator[tuple[str, str, bool, tuple[float, float], _Changed]]:
     """Yield for each forecast or belief: its name, expert, whether it is assessed, range, and inputs at both ends."""
     why, believed = found.why, a.beliefs
     size = np.abs(why.contributions).reshape(len(why.experts), -1).sum(axis=1) if why.experts else np.zeros(0)
     chosen = {why.experts[i] for i in np.argsort(-size, kind="stable")[:MOST].tolist()}
     # What outcomes teach is no assumption.
-    assuming = material.trained is None and not found.state.counts.any()
+    assuming = data.trained is None and not found.state.counts.any()
     for each in a.experts:
         if each.name not in chosen:
             continue
@@ -340,7 +340,7 @@ def _variations(
     if a.binary and a.prior is not None:
         ends = _both_ways(a.prior[0])
         yield "prior", "", True, ends, tuple((replace(a, prior=(p,)), believed) for p in ends)
-    elif a.binary and assuming and not material.own_priors:
+    elif a.binary and assuming and not data.own_priors:
         yield "prior", "", False, PRIORS, tuple((replace(a, prior=(p,)), believed) for p in PRIORS)
 
 

@@ -10,10 +10,10 @@ from datetime import datetime
 import numpy as np
 
 from opinionpool.page import views
-from opinionpool.page.answer import Answer, Material, altered, prior_of
+from opinionpool.page.answer import Answer, PageData, altered, prior_of
 from opinionpool.page.assessment import EXAMPLE, Assessment, Candidate, to_toml
 from opinionpool.page.panel import attributes, button, field
-from opinionpool.page.session import Scene
+from opinionpool.page.session import PageInputs
 from opinionpool.report.answers import coverage_words
 from opinionpool.report.blocks import (
     Block,
@@ -62,7 +62,7 @@ def record(a: Assessment, when: datetime) -> str:
     return f"{by}on {when:%Y-%m-%d at %H:%M %Z}".rstrip()
 
 
-def forecasts_file(a: Assessment, material: Material) -> str:
+def forecasts_file(a: Assessment, data: PageData) -> str:
     """Return the forecasts on the event as CSV, with a row for each forecast, or for each class if K > 2."""
     there = [each for each in a.experts if each.forecast is not None]
     labels = [str(label) for label in a.classes]
@@ -74,29 +74,29 @@ def forecasts_file(a: Assessment, material: Material) -> str:
     ]
     if not a.binary:
         columns.insert(2, Column("class", labels * len(there), None))
-    if material.own_priors:
-        own = np.atleast_1d(np.asarray(prior_of(a, material))).tolist()
+    if data.own_priors:
+        own = np.atleast_1d(np.asarray(prior_of(a, data))).tolist()
         columns.append(Column("prior", own * len(there), None))
     out = io.StringIO()
     write_csv(columns, out)
     return out.getvalue()
 
 
-def command(a: Assessment, material: Material) -> list[str]:
+def command(a: Assessment, data: PageData) -> list[str]:
     """Return the command, as words, that computes the page's answer from the downloaded files."""
-    source, changed = material.source, altered(a, material)
+    source, changed = data.source, altered(a, data)
     options, files = list(source.reading), list(source.files)
     if changed or not files:
         files, options = [FORECASTS], []
         if a.binary and tuple(a.classes) != (0, 1):
             options = ["--positive", str(a.classes[1])]
     if source.model is not None:
-        options += ["--model", source.model, *_prior_options(a, material)]
+        options += ["--model", source.model, *_prior_options(a, data)]
     elif source.files and changed:
         options += ["--model", POOL]
     else:
         options += [] if a.beliefs.any_panel else ["--panel", PANEL]
-        options += _prior_options(a, material)
+        options += _prior_options(a, data)
     if a.base_rate is not None:
         options += _given("--base-rate", a, a.base_rate)
     # A name that looks like an option is none behind two dashes.
@@ -104,8 +104,8 @@ def command(a: Assessment, material: Material) -> list[str]:
     return ["opinionpool", "explain", *options, *dashes, *files, a.question]
 
 
-def _prior_options(a: Assessment, material: Material) -> list[str]:
-    return [] if a.prior is None or material.own_priors else _given("--prior", a, a.prior)
+def _prior_options(a: Assessment, data: PageData) -> list[str]:
+    return [] if a.prior is None or data.own_priors else _given("--prior", a, a.prior)
 
 
 def _given(option: str, a: Assessment, p: tuple[float, ...]) -> list[str]:
@@ -114,48 +114,48 @@ def _given(option: str, a: Assessment, p: tuple[float, ...]) -> list[str]:
     return [word for label, x in zip(a.classes, p, strict=True) for word in (option, f"{label}={x!r}")]
 
 
-def command_line(a: Assessment, material: Material) -> str:
+def command_line(a: Assessment, data: PageData) -> str:
     """Return the command that computes the page's answer from the downloaded files, quoted for a shell."""
-    return " ".join(map(typed, command(a, material)))
+    return " ".join(map(typed, command(a, data)))
 
 
-def names(a: Assessment, material: Material, found: Answer) -> list[str]:
+def names(a: Assessment, data: PageData, found: Answer) -> list[str]:
     """Return names of the files to download: the report, the command, and the files that the command reads."""
-    fitted = material.source.model is None
+    fitted = data.source.model is None
     panel = [PANEL] if fitted and not a.beliefs.any_panel else []
-    pool = [POOL] if fitted and found.altered and material.source.files else []
+    pool = [POOL] if fitted and found.altered and data.source.files else []
     return [REPORT, COMMAND, *panel, *([FORECASTS] if found.altered else []), *pool]
 
 
-def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
+def content(name: str, inputs: PageInputs, found: Answer, when: datetime) -> bytes:
     """Return the content of the downloaded file called `name`, as bytes."""
-    a, material = scene.a, scene.material
+    a, data = inputs.a, inputs.data
     if name == POOL:
         return to_bytes(found.state)
     texts = {
-        REPORT: lambda: report(scene, found, when),
+        REPORT: lambda: report(inputs, found, when),
         PANEL: lambda: panel_file(a, when),
-        FORECASTS: lambda: forecasts_file(a, material),
-        COMMAND: lambda: f"{command_line(a, material)}\n",
+        FORECASTS: lambda: forecasts_file(a, data),
+        COMMAND: lambda: f"{command_line(a, data)}\n",
     }
     return texts[name]().encode()
 
 
-def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
+def archive(inputs: PageInputs, found: Answer, when: datetime) -> bytes:
     """Return a ZIP archive with all files to download, as bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
-        for name in names(scene.a, scene.material, found):
+        for name in names(inputs.a, inputs.data, found):
             entry = zipfile.ZipInfo(name, when.timetuple()[:6])
-            packed.writestr(entry, content(name, scene, found, when), zipfile.ZIP_DEFLATED)
+            packed.writestr(entry, content(name, inputs, found, when), zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
-def report(scene: Scene, found: Answer, when: datetime) -> str:
+def report(inputs: PageInputs, found: Answer, when: datetime) -> str:
     """Return the report on one event as HTML: answer, reasons, assumptions, sensitivity and numbers."""
-    a, question = scene.a, scene.question
-    scene = replace(scene, helps=False)
-    first, *others = views.every_class(scene, found)
+    a, question = inputs.a, inputs.question
+    inputs = replace(inputs, helps=False)
+    first, *others = views.every_class(inputs, found)
     made_up = " This is the page's example: all of it is made up." if a.question == EXAMPLE else ""
     why = views.reasons(first, found) or [missing("nobody gave a forecast, so the answer is the prior")]
     why += [details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
@@ -173,39 +173,39 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
         Section(
             "answer",
             "The answer",
-            [*views.headline(first, found), *interval, *views.beside(first, found), *views.notes(scene, found)],
+            [*views.headline(first, found), *interval, *views.beside(first, found), *views.notes(inputs, found)],
         ),
         Section("why", "Why", why),
         Section("panel", "What is assessed, and what is assumed", views.assessed(a, found)),
         *([Section("changes", "What would change it", changes)] if changes else []),
-        Section("method", "For statisticians", _method(scene, found)),
+        Section("method", "For statisticians", _method(inputs, found)),
     ]
     below = f"Assessed {record(a, when)}.{made_up}"
     return report_document("Pooled forecast", printable(question), event_name(a.question, question), below, sections)
 
 
-def _method(scene: Scene, found: Answer) -> list[Block]:
+def _method(inputs: PageInputs, found: Answer) -> list[Block]:
     """Return blocks on the method: a description, the sum of contributions, and the command for the same answer."""
     titles = {"name": "expert", "contrast": "contrast", "weight": "weight", "adds": "adds"}
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
-    columns = forecast_columns(found.why, scene.at, titles)
+    columns = forecast_columns(found.why, inputs.at, titles)
     return [
         paragraph(method_words(found.why.pool)),
         *([Table(columns)] if found.why.experts else []),
         paragraph(markup("The same answer, {}, from the files that belong to this report:", exact)),
-        typed_code(command_line(scene.a, scene.material)),
+        typed_code(command_line(inputs.a, inputs.data)),
     ]
 
 
-def view(scene: Scene) -> Html:
+def view(inputs: PageInputs) -> Html:
     """Return the section of the page with all files to download."""
     heading = markup("<h2>Hand over</h2>")
-    if scene.found is None:
-        return rendered([heading, missing(scene.trouble or "there is no answer yet")])
-    a, material = scene.a, scene.material
-    exact = np.atleast_1d(scene.found.why.probability).tolist()
+    if inputs.found is None:
+        return rendered([heading, missing(inputs.trouble or "there is no answer yet")])
+    a, data = inputs.a, inputs.data
+    exact = np.atleast_1d(inputs.found.why.probability).tolist()
     labels = ["probability"] if a.binary else [printable(str(label)) for label in a.classes]
-    files = [(ARCHIVE, "all of these in one file"), *((file, WHY[file]) for file in names(a, material, scene.found))]
+    files = [(ARCHIVE, "all of these in one file"), *((file, WHY[file]) for file in names(a, data, inputs.found))]
     links = joined(
         markup(
             "<li><a{}>{}</a> {}</li>",
@@ -219,9 +219,9 @@ def view(scene: Scene) -> Html:
             field("assessor", "Assessed by", a.assessor, placeholder="names, for the record", maxlength=200),
             markup('<h3>Files</h3><ul class="files">{}</ul>', links),
             markup("<h3>What is assessed, and what is assumed</h3>"),
-            *views.assessed(a, scene.found),
+            *views.assessed(a, inputs.found),
             markup("<h3>The command with the same answer</h3>"),
-            typed_code(command_line(a, material), "command"),
+            typed_code(command_line(a, data), "command"),
             button("Copy", "copy", id="copy", data_copy="command"),
             note(
                 "Run in the folder of these files, it answers the same to the last digit: "

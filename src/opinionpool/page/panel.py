@@ -15,7 +15,7 @@ from opinionpool.learning.beliefs import Belief
 from opinionpool.learning.constants import CORRELATION
 from opinionpool.model.accuracy import normal_cdf, normal_score
 from opinionpool.page.assessment import EXAMPLE, UNITS, WORTHS, Expert, Features, uniform
-from opinionpool.page.session import Scene
+from opinionpool.page.session import PageInputs
 from opinionpool.report.blocks import Html, joined, markup, name, sentence
 from opinionpool.report.listing import percent, printable
 from opinionpool.report.panel import terms
@@ -215,13 +215,13 @@ def panel(pieces: Mapping[str, Html]) -> Html:
     )
 
 
-def pieces_of(scene: Scene) -> dict[str, Html]:
+def pieces_of(inputs: PageInputs) -> dict[str, Html]:
     """Return the HTML of all controls, by the id of the element around each."""
-    a, known = scene.a, set(scene.material.experts)
+    a, known = inputs.a, set(inputs.data.experts)
     shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
     without = [each for each in a.experts if each.forecast is None and each.name in known]
-    setting = _Setting.of(scene)
-    learned = _learned(scene, setting.unit)
+    setting = _Setting.of(inputs)
+    learned = _learned(inputs, setting.unit)
     rows = {
         f"expert-{each.key}": _expert(
             each, a.features(each, a.common), setting, each.name in known, learned.get(each.name, "")
@@ -236,41 +236,41 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
     if without:
         foot.append(_without_forecasts(without))
     if setting.fixed:
-        words = f"The panel is the saved pool of {printable(scene.material.source.model or '')}, as it is."
+        words = f"The panel is the saved pool of {printable(inputs.data.source.model or '')}, as it is."
         foot.append(markup('<p class="note">{}</p>', words))
     else:
         area = attributes(id="new", rows=1, placeholder="Dana, or pasted lines: Dana 60%", spellcheck="false")
         adding = '<form class="adding" data-add="new"><label for="new">Add experts</label><textarea{}></textarea>'
-        foot += [markup(f'{adding}<button type="submit">Add</button></form>', area), _more(scene)]
+        foot += [markup(f'{adding}<button type="submit">Add</button></form>', area), _more(inputs)]
     example = Html("")
-    if a.question == EXAMPLE and scene.material.forecasts is None:
+    if a.question == EXAMPLE and inputs.data.forecasts is None:
         words = "This is an example: the question, the advisers and their assessments are made up."
         clear = button("Clear it and begin with your own", "blank", id="blank")
         example = markup('<p class="banner">{} {}</p>', words, clear)
-    return {"example": example, "common": _common(scene, setting), **rows, "foot": joined(foot)}
+    return {"example": example, "common": _common(inputs, setting), **rows, "foot": joined(foot)}
 
 
-def _learned(scene: Scene, unit: str) -> dict[str, str]:
+def _learned(inputs: PageInputs, unit: str) -> dict[str, str]:
     """Return as text, by expert, the expert's accuracy by itself as learned from outcomes."""
-    if not scene.learns or scene.found is None or scene.found.state.marginal is None:
+    if not inputs.learns or inputs.found is None or inputs.found.state.marginal is None:
         return {}
-    state = scene.found.state
+    state = inputs.found.state
     assert state.marginal is not None
     rows = zip(state.experts, state.marginal.accuracy.tolist(), state.counts.tolist(), strict=True)
     return {who: f"learned {accuracy_label(unit, accuracy)}" for who, accuracy, count in rows if count > 0}
 
 
-def _common(scene: Scene, setting: _Setting) -> Html:
+def _common(inputs: PageInputs, setting: _Setting) -> Html:
     """Return the controls that apply to all experts: prior, correlation, and the unit of accuracies."""
-    a = scene.a
-    label = "Prior (estimated)" if scene.learns and a.prior is None else "Prior"
-    assumed = a.prior is None and not scene.learns
+    a = inputs.a
+    label = "Prior (estimated)" if inputs.learns and a.prior is None else "Prior"
+    assumed = a.prior is None and not inputs.learns
     parts = [shares("prior", label, setting.priors, a.classes, assumed=assumed, frozen=setting.frozen)]
     if not setting.fixed:
         own = a.everyone.get("correlation")
         rho = CORRELATION if own is None else own.value
         ends, words, assumed = (0, 0.95, 0.01), f"correlation of errors {rho:.2f}", own is None
-        unit, names = scene.look.unit, list(UNIT_NAMES.items())
+        unit, names = inputs.look.unit, list(UNIT_NAMES.items())
         parts += [
             slider("correlation", "How alike they are", rho, ends, words, assumed=assumed, term="correlation"),
             _worth_choice("correlation_worth", "How sure of that", own, ""),
@@ -300,15 +300,15 @@ class _Setting:
     given: frozenset[str]  # features assessed for all experts together
 
     @classmethod
-    def of(cls, scene: Scene) -> _Setting:
-        """Return the inputs of the page that `scene` describes."""
-        f, a = scene.material.forecasts, scene.a
+    def of(cls, inputs: PageInputs) -> _Setting:
+        """Return the inputs of the page that `inputs` describes."""
+        f, a = inputs.data.forecasts, inputs.a
         prior = a.prior or uniform(a.classes)
-        if a.prior is None and scene.found is not None:
-            prior = tuple(np.atleast_1d(scene.found.why.prior).tolist())
+        if a.prior is None and inputs.found is not None:
+            prior = tuple(np.atleast_1d(inputs.found.why.prior).tolist())
         own = f is not None and f.options is not None
         given = set(a.everyone.given) | ({"accuracy"} if a.everyone.absolute() is not None else set())
-        return cls(scene.look.unit, prior, a.classes, scene.material.trained is not None, own, frozenset(given))
+        return cls(inputs.look.unit, prior, a.classes, inputs.data.trained is not None, own, frozenset(given))
 
     def assumes(self, expert: Expert, feature: str) -> bool:
         """Return True if a feature is assessed neither for this expert nor for all experts."""
@@ -396,10 +396,10 @@ def _without_forecasts(without: Sequence[Expert]) -> Html:
     )  # fmt: skip
 
 
-def _more(scene: Scene) -> Html:
+def _more(inputs: PageInputs) -> Html:
     """Return the rarely needed controls, folded: outcomes, base rate, panel file."""
-    a, parts = scene.a, []
-    if scene.material.forecasts is None:
+    a, parts = inputs.a, []
+    if inputs.data.forecasts is None:
         labels = "" if a.binary else ", ".join(str(label) for label in a.classes)
         title = "Outcomes, if they are more than yes and no"
         parts.append(field("outcomes", title, labels, placeholder="north, south, nobody"))

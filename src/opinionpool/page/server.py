@@ -28,10 +28,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opinionpool.errors import ArgumentError
 from opinionpool.page import handover, panel, views
-from opinionpool.page.answer import Material
+from opinionpool.page.answer import PageData
 from opinionpool.page.assessment import Assessment, number
 from opinionpool.page.panel import button, help_texts
-from opinionpool.page.session import Evidence, Keeper, Scene, Session, start_of
+from opinionpool.page.session import Evidence, Keeper, PageInputs, Session, start_of
 from opinionpool.report.blocks import STYLE, Html, document, joined, markup, rendered
 from opinionpool.report.listing import printable
 
@@ -136,10 +136,10 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 class Page:
     """Web application of a page: its sessions, and the endpoints, whose paths begin with a secret token."""
 
-    def __init__(self, material: Material, given: Assessment | None, keeper: Keeper, token: str) -> None:
-        self._material, self._given, self._keeper = material, given, keeper
+    def __init__(self, data: PageData, given: Assessment | None, keeper: Keeper, token: str) -> None:
+        self._data, self._given, self._keeper = data, given, keeper
         self._sessions: dict[str, Session] = {}
-        self.evidence = Evidence(material)
+        self.evidence = Evidence(data)
         self.stopping = asyncio.Event()
         self.open, self.closed_at = 0, math.inf
         routes = [
@@ -173,8 +173,8 @@ class Page:
 
     async def _new(self, _request: Request) -> Response:
         """A page of its own for everyone who opens the printed address."""
-        start = await run_in_threadpool(start_of, self._material, self._given)
-        session = Session(self._material, start)
+        start = await run_in_threadpool(start_of, self._data, self._given)
+        session = Session(self._data, start)
         while len(self._sessions) >= MOST_PAGES:
             oldest = min(self._sessions.values(), key=lambda each: each.used)
             del self._sessions[oldest.name]
@@ -190,8 +190,8 @@ class Page:
     def _drawn_page(self, session: Session) -> Response:
         with session.lock:
             session.trouble = session.wrong = ""
-            scene = session.scene()
-            regions = self._draw(session, scene, None)
+            inputs = session.inputs()
+            regions = self._draw(session, inputs, None)
             version = session.version
         offers = joined(
             markup(
@@ -202,28 +202,28 @@ class Page:
             for i, kept in enumerate(self._keeper.found)
             if self._fits(kept.assessment)
         )  # fmt: skip
-        return Response(_document(scene, regions, offers, version), media_type="text/html")
+        return Response(_document(inputs, regions, offers, version), media_type="text/html")
 
     def _fits(self, kept: Assessment) -> bool:
         """Return True if a kept assessment is about an event of the page's file, or if the page has no file."""
-        f = self._material.forecasts
+        f = self._data.forecasts
         return f is None or kept.question in f.events
 
-    def _pieces(self, scene: Scene) -> dict[str, Html]:
+    def _pieces(self, inputs: PageInputs) -> dict[str, Html]:
         """Return the parts of the page that actions can change, as HTML by element id."""
         work: dict[str, Callable[[], dict[str, Html]]] = {
-            "panel": lambda: panel.pieces_of(scene),
-            "what_if": lambda: {"work": views.what_if(scene)},
-            "evidence": lambda: {"work": views.evidence(scene)},
-            "hand_over": lambda: {"work": handover.view(scene)},
-            "events": lambda: {"work": views.events(scene, self._material.pooled())},
+            "panel": lambda: panel.pieces_of(inputs),
+            "what_if": lambda: {"work": views.what_if(inputs)},
+            "evidence": lambda: {"work": views.evidence(inputs)},
+            "hand_over": lambda: {"work": handover.view(inputs)},
+            "events": lambda: {"work": views.events(inputs, self._data.pooled())},
         }
-        common = {"top": views.top(scene), "trouble": views.trouble(scene), "answer": views.answer(scene)}
-        return common | work[scene.look.view]()
+        common = {"top": views.top(inputs), "trouble": views.trouble(inputs), "answer": views.answer(inputs)}
+        return common | work[inputs.look.view]()
 
-    def _draw(self, session: Session, scene: Scene, version: object) -> dict[str, Html]:
+    def _draw(self, session: Session, inputs: PageInputs, version: object) -> dict[str, Html]:
         """Return the pieces that changed since the page's `version`; all pieces if that is not the last one drawn."""
-        pieces, before = self._pieces(scene), session.drawn
+        pieces, before = self._pieces(inputs), session.drawn
         same = version == session.version and before.keys() == pieces.keys()
         session.drawn, session.version = pieces, session.version + 1
         if same:
@@ -255,16 +255,16 @@ class Page:
                 self._take(session, move) if move.get("do") == "take" else session.act(move)
             if session.present is not before:
                 self._keeper.keep(session)
-            scene = session.scene()
-            regions = self._draw(session, scene, version)
+            inputs = session.inputs()
+            regions = self._draw(session, inputs, version)
             version = session.version
         took, worked = 1000.0 * (time.perf_counter() - since), 1000.0 * (time.thread_time() - busy)
         drawn = {
             "version": version,
             "regions": regions,
-            "live": views.live(scene),
+            "live": views.live(inputs),
             "wrong": {"field": session.wrong, "text": session.trouble},
-            "view": scene.look.view,
+            "view": inputs.look.view,
             "keep": self._keeper.failure,
         }
         return JSONResponse(drawn, headers={"server-timing": f"move;dur={took:.1f}, processor;dur={worked:.1f}"})
@@ -287,10 +287,10 @@ class Page:
 
         def part() -> Response:
             with session.lock:
-                scene = session.scene()
+                inputs = session.inputs()
             if what == "findings":
-                return JSONResponse(self.evidence.now(scene))
-            return JSONResponse({"html": rendered(views.effects(scene)), "again": False})
+                return JSONResponse(self.evidence.now(inputs))
+            return JSONResponse({"html": rendered(views.effects(inputs)), "again": False})
 
         return await run_in_threadpool(part)
 
@@ -300,13 +300,13 @@ class Page:
 
     def _file(self, session: Session, file: str) -> Response:
         with session.lock:
-            scene, when = session.scene(), session.when
-        if scene.found is None:
-            return refused(409, scene.trouble or "there is no answer yet")
+            inputs, when = session.inputs(), session.when
+        if inputs.found is None:
+            return refused(409, inputs.trouble or "there is no answer yet")
         if file == handover.ARCHIVE:
-            content = handover.archive(scene, scene.found, when)
-        elif file in handover.names(scene.a, scene.material, scene.found):
-            content = handover.content(file, scene, scene.found, when)
+            content = handover.archive(inputs, inputs.found, when)
+        elif file in handover.names(inputs.a, inputs.data, inputs.found):
+            content = handover.content(file, inputs, inputs.found, when)
         else:
             return refused(404, "there is no such file")
         kind = TYPES.get("." + file.rpartition(".")[2], "application/octet-stream")
@@ -333,7 +333,7 @@ class Page:
         return StreamingResponse(beats(), media_type="text/event-stream")
 
 
-def _document(scene: Scene, regions: Mapping[str, Html], offers: Html, version: int) -> Html:
+def _document(inputs: PageInputs, regions: Mapping[str, Html], offers: Html, version: int) -> Html:
     """Return the page as an HTML document, in which `regions` are the parts that actions change."""
     kept = markup(
         '<section class="kept" id="kept" aria-label="Kept assessments"><h2>Kept from an earlier start</h2>'
@@ -348,7 +348,7 @@ def _document(scene: Scene, regions: Mapping[str, Html], offers: Html, version: 
         "<noscript><p>This page needs JavaScript, which comes from your own machine alone.</p></noscript>",
         regions["top"], regions["trouble"], kept if offers else "", regions["work"], regions["answer"], help_texts(),
     )  # fmt: skip
-    return document(f"{printable(scene.question)} – opinionpool", HEAD, body, f' data-version="{version}"')
+    return document(f"{printable(inputs.question)} – opinionpool", HEAD, body, f' data-version="{version}"')
 
 
 async def _asset(request: Request) -> Response:
@@ -370,7 +370,7 @@ class Server:
 
     def __init__(
         self,
-        material: Material,
+        data: PageData,
         given: Assessment | None = None,
         *,
         keep: str | None = None,
@@ -386,7 +386,7 @@ class Server:
         self.token = secrets.token_urlsafe(24)
         self.address = f"http://{HOST}:{self.port}/{self.token}/"
         self._linger = linger
-        self._parts = material, given
+        self._parts = data, given
         self._server: uvicorn.Server | None = None
         self.started = threading.Event()
 
@@ -400,8 +400,8 @@ class Server:
             self._server.should_exit = True
 
     async def _serve(self) -> None:
-        material, given = self._parts
-        page = Page(material, given, self.keeper, self.token)
+        data, given = self._parts
+        page = Page(data, given, self.keeper, self.token)
         hosts = frozenset({f"{HOST}:{self.port}", f"localhost:{self.port}"})
         config = uvicorn.Config(
             Guard(page.app, self.token, hosts), log_config=None, access_log=False, lifespan="off", ws="none",

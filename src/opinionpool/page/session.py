@@ -16,7 +16,7 @@ from opinionpool.analysis.explanation import of_class
 from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.errors import ArgumentError, OpinionPoolError
-from opinionpool.page.answer import Answer, Material, answer, as_given
+from opinionpool.page.answer import Answer, PageData, answer, as_given
 from opinionpool.page.assessment import (
     UNITS,
     Action,
@@ -58,12 +58,12 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class PageInputs:
     """All inputs from which the page is drawn: assessment, view, data and answer."""
 
     a: Assessment
     look: Look
-    material: Material
+    data: PageData
     found: Answer | None
     trouble: str = ""  # why there is no answer, or why the last action was not done
     # undo, redo: whether there is something to undo, or to redo
@@ -85,7 +85,7 @@ class Scene:
     @property
     def question(self) -> str:
         """The event's question in the file, or the event's name."""
-        f = self.material.forecasts
+        f = self.data.forecasts
         return self.a.question if f is None else f.question(f.events.index(self.a.question))
 
     def probability(self, p: Array) -> float:
@@ -95,7 +95,7 @@ class Scene:
     @property
     def learns(self) -> bool:
         """Whether the answer also rests on outcomes from which the pool on the page learned."""
-        return self.material.trained is None and self.found is not None and bool(self.found.state.counts.any())
+        return self.data.trained is None and self.found is not None and bool(self.found.state.counts.any())
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -116,18 +116,18 @@ class Scene:
     @property
     def views(self) -> list[str]:
         """Names of the views that the page offers."""
-        return [view for view in VIEWS if self.material.forecasts is not None or view not in {"events", "evidence"}]
+        return [view for view in VIEWS if self.data.forecasts is not None or view not in {"events", "evidence"}]
 
 
 class Session:
     """Assessments of one page with undo and redo, and the actions that change them."""
 
-    def __init__(self, material: Material, start: Assessment) -> None:
+    def __init__(self, data: PageData, start: Assessment) -> None:
         self.name = secrets.token_urlsafe(12)
         self.lock = threading.Lock()
         self.used = time.monotonic()
         self.when = datetime.now(UTC).astimezone()
-        self._material = material
+        self._data = data
         self._past: list[Assessment] = []
         self._future: list[Assessment] = []
         self._control: object = None
@@ -157,17 +157,17 @@ class Session:
             self.trouble, self.wrong = str(error), str(action.get("field") or "")
 
     def _make(self, action: Action) -> None:
-        known = {each.key for each in self.present.experts if each.name in set(self._material.experts)}
+        known = {each.key for each in self.present.experts if each.name in set(self._data.experts)}
         do = action.get("do")
         if do in {"name", "remove"} and action.get("expert") in known:
             raise ArgumentError("this expert is from the file; leave it out of the answer instead")
-        if do in {"question", "outcomes", "blank"} and self._material.forecasts is not None:
+        if do in {"question", "outcomes", "blank"} and self._data.forecasts is not None:
             raise ArgumentError("the events are those of the file; choose another one")
         new = acted(self.present, action)
         if new == self.present:
             return
         # What cannot be answered for what is assessed, and not for want of forecasts, is not taken over.
-        found = _answered(new, self._material)
+        found = _answered(new, self._data)
         if found[1] is None and any(each.forecast is not None for each in new.experts):
             raise ArgumentError(found[2])
         control = (do, action.get("expert"), action.get("class"))
@@ -192,11 +192,11 @@ class Session:
 
     def _choose(self, action: Action) -> None:
         """Switch to another event of the file; the beliefs about experts stay."""
-        f = self._material.forecasts
+        f = self._data.forecasts
         if f is None:
             raise ArgumentError("there is no file to choose an event from")
         t = int(number(action.get("value"), "an event", 0, len(f.events) - 1))
-        self._put(self._material.assessment_of(t, self.present), None, begins=True)
+        self._put(self._data.assessment_of(t, self.present), None, begins=True)
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
@@ -204,19 +204,19 @@ class Session:
         if kept != self.present:
             self._put(kept, None, begins=True)
 
-    def scene(self) -> Scene:
+    def inputs(self) -> PageInputs:
         """Return the inputs from which to draw the page now."""
         if self._answered is None or self._answered[0] is not self.present:
-            self._answered = _answered(self.present, self._material)
+            self._answered = _answered(self.present, self._data)
         _, found, why = self._answered
-        return Scene(
-            self.present, self.look, self._material, found, self.trouble or why, bool(self._past), bool(self._future)
+        return PageInputs(
+            self.present, self.look, self._data, found, self.trouble or why, bool(self._past), bool(self._future)
         )
 
 
-def _answered(a: Assessment, material: Material) -> tuple[Assessment, Answer | None, str]:
+def _answered(a: Assessment, data: PageData) -> tuple[Assessment, Answer | None, str]:
     try:
-        return a, answer(a, material), ""
+        return a, answer(a, data), ""
     except OpinionPoolError as error:
         return a, None, str(error)
 
@@ -297,16 +297,16 @@ def read_kept(path: str) -> tuple[Kept, ...]:
     return ()
 
 
-def start_of(material: Material, given: Assessment | None) -> Assessment:
+def start_of(data: PageData, given: Assessment | None) -> Assessment:
     """Return the first assessment of a page: `given`, else the file's first open event, else the example."""
     if given is not None:
         return given
-    if material.forecasts is None:
+    if data.forecasts is None:
         return example()
-    f = material.forecasts
+    f = data.forecasts
     answered = f.crowd > 0
     opened = [t for t in range(len(f.events)) if answered[t] and not f.resolved[t]]
-    return material.assessment_of(opened[0] if opened else 0)
+    return data.assessment_of(opened[0] if opened else 0)
 
 
 # Ids of the report's sections that the page shows.
@@ -316,22 +316,22 @@ SHOWN = ("gains", "calibration", "learning")
 class Evidence:
     """Report sections on scores and calibration, computed in a thread for the page's latest beliefs and prior."""
 
-    def __init__(self, material: Material) -> None:
-        self._material = material
+    def __init__(self, data: PageData) -> None:
+        self._data = data
         self._lock = threading.Lock()
         self._key: object = None
         self._thread: threading.Thread | None = None
         self._share, self._html = 0.0, Html("")
         self._ended = False
 
-    def now(self, scene: Scene) -> dict[str, object]:
+    def now(self, inputs: PageInputs) -> dict[str, object]:
         """Return the HTML of the sections, or of the progress so far, and whether the page should ask again."""
-        key = to_toml(scene.a.beliefs), scene.a.prior
+        key = to_toml(inputs.a.beliefs), inputs.a.prior
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
             if not busy and key != self._key:
                 self._key, self._html, self._share = key, Html(""), 0.0
-                self._thread = threading.Thread(target=self._find, args=(scene,), name="evidence", daemon=True)
+                self._thread = threading.Thread(target=self._find, args=(inputs,), name="evidence", daemon=True)
                 self._thread.start()
                 busy = True
             if self._key == key and self._html:
@@ -339,11 +339,11 @@ class Evidence:
             words = f"Computing how well the pool does on events that it has not learned from: {self._share:.0%}"
             return {"html": markup('<p class="quiet">{}</p>', words), "again": busy}
 
-    def _find(self, scene: Scene) -> None:
-        a, forecasts = scene.a, self._material.forecasts
+    def _find(self, inputs: PageInputs) -> None:
+        a, forecasts = inputs.a, self._data.forecasts
         assert forecasts is not None
         beliefs = None if a.beliefs.any_panel else a.beliefs
-        prior = None if self._material.own_priors else as_given(a.prior)
+        prior = None if self._data.own_priors else as_given(a.prior)
         try:
             found = find(forecasts, "gaussian", fit=FitOptions(prior, beliefs), progress=self._shown)
             sections: list[Section] = [gains_section(found), *evidence_sections(found)]

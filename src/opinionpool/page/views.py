@@ -15,7 +15,7 @@ from opinionpool.page import answer as answers
 from opinionpool.page.answer import Answer
 from opinionpool.page.assessment import UNITS, Assessment, Expert
 from opinionpool.page.panel import accuracy_words, attributes, button, choice, field, helped, slider
-from opinionpool.page.session import VIEWS, Scene
+from opinionpool.page.session import VIEWS, PageInputs
 from opinionpool.report.answers import Pooled
 from opinionpool.report.blocks import (
     Block,
@@ -55,9 +55,9 @@ ORDERS = {
 }
 
 
-def top(scene: Scene) -> Html:
+def top(inputs: PageInputs) -> Html:
     """Return the top of the page: question, undo and redo, and the list of views."""
-    a, f = scene.a, scene.material.forecasts
+    a, f = inputs.a, inputs.data.forecasts
     if f is None:
         question = markup(
             '<h1>{}<textarea rows="1"{}>{}</textarea></h1>',
@@ -66,22 +66,22 @@ def top(scene: Scene) -> Html:
             a.question,
         )
     else:
-        question = markup("<h1>{}</h1>", event_name(a.question, scene.question))
+        question = markup("<h1>{}</h1>", event_name(a.question, inputs.question))
     steps = joined(
         [
-            button("Undo", "undo", id="undo", disabled=not scene.undo, aria_keyshortcuts="Control+Z"),
-            button("Redo", "redo", id="redo", disabled=not scene.redo, aria_keyshortcuts="Control+Shift+Z"),
+            button("Undo", "undo", id="undo", disabled=not inputs.undo, aria_keyshortcuts="Control+Z"),
+            button("Redo", "redo", id="redo", disabled=not inputs.redo, aria_keyshortcuts="Control+Shift+Z"),
         ]
     )
-    shown = ((view, "page" if scene.look.view == view else None) for view in scene.views)
+    shown = ((view, "page" if inputs.look.view == view else None) for view in inputs.views)
     links = joined(
         markup("<li>{}</li>", button(VIEWS[view], "view", id=f"view-{view}", data_value=view, aria_current=current))
         for view, current in shown
     )
     # The answer in one line stays in sight on narrow screens.
     now = markup('<p class="now"><a href="#answer">No answer yet</a></p>')
-    if scene.shown is not None:
-        p, ends = scene.shown
+    if inputs.shown is not None:
+        p, ends = inputs.shown
         between = "" if ends is None else markup(" <span>{} to {}</span>", *ends)
         now = markup('<p class="now"><a href="#answer"><b>{}</b>{}</a></p>', p, between)
     return markup(
@@ -90,71 +90,71 @@ def top(scene: Scene) -> Html:
     )  # fmt: skip
 
 
-def live(scene: Scene) -> str:
+def live(inputs: PageInputs) -> str:
     """Return the answer as a text for screen readers to speak after an action."""
-    if scene.shown is None:
-        return scene.trouble
-    p, ends = scene.shown
+    if inputs.shown is None:
+        return inputs.trouble
+    p, ends = inputs.shown
     between = "" if ends is None else f", between {ends[0]} and {ends[1]}"
-    return f"{'The answer' if scene.a.binary else printable(str(scene.a.classes[scene.at]))}: {p}{between}"
+    return f"{'The answer' if inputs.a.binary else printable(str(inputs.a.classes[inputs.at]))}: {p}{between}"
 
 
-def trouble(scene: Scene) -> Html:
+def trouble(inputs: PageInputs) -> Html:
     """Return the reason why the last action was not done; empty if it was done."""
-    return paragraph(sentence(scene.trouble)) if scene.trouble else Html("")
+    return paragraph(sentence(inputs.trouble)) if inputs.trouble else Html("")
 
 
-def answer(scene: Scene) -> Html:
+def answer(inputs: PageInputs) -> Html:
     """Return the answer of the page with its reasons and notes, as HTML."""
     heading = markup("<h2>Answer</h2>")
-    if scene.found is None:
-        return rendered([heading, missing(scene.trouble or "there is no answer yet")])
+    if inputs.found is None:
+        return rendered([heading, missing(inputs.trouble or "there is no answer yet")])
     chosen: list[Block] = []
-    if not scene.a.binary:
-        options = [(str(i), printable(str(label))) for i, label in enumerate(scene.a.classes)]
-        chosen = [choice("about", "Figures are about", options, str(scene.at))]
-    parts = [*headline(scene, scene.found), *chosen, *beside(scene, scene.found)]
-    return rendered([heading, *parts, *reasons(scene, scene.found), *notes(scene, scene.found)])
+    if not inputs.a.binary:
+        options = [(str(i), printable(str(label))) for i, label in enumerate(inputs.a.classes)]
+        chosen = [choice("about", "Figures are about", options, str(inputs.at))]
+    parts = [*headline(inputs, inputs.found), *chosen, *beside(inputs, inputs.found)]
+    return rendered([heading, *parts, *reasons(inputs, inputs.found), *notes(inputs, inputs.found)])
 
 
-def notes(scene: Scene, found: Answer) -> list[Block]:
+def notes(inputs: PageInputs, found: Answer) -> list[Block]:
     """Return the most important notes on the answer, with the other notes folded."""
-    first, rest = ranked(found.notes, scene.material.forecasts, NOTES)
+    first, rest = ranked(found.notes, inputs.data.forecasts, NOTES)
     more = details(counted(len(rest), "more note"), [note(sentence(each.text)) for each in rest], "notes")
     return [*(note(sentence(each.text)) for each in first), *([more] if rest else [])]
 
 
-def _help(scene: Scene, term: str) -> Html:
-    return helped(term) if scene.helps else Html("")
+def _help(inputs: PageInputs, term: str) -> Html:
+    return helped(term) if inputs.helps else Html("")
 
 
-def headline(scene: Scene, found: Answer) -> list[Block]:
+def headline(inputs: PageInputs, found: Answer) -> list[Block]:
     """Return blocks with the answer, its interval, and the number of independent experts as good as the panel."""
-    why, parts, shown = found.why, list[Block](), scene.shown
+    why, parts, shown = found.why, list[Block](), inputs.shown
     assert shown is not None
-    if not scene.a.binary:
+    if not inputs.a.binary:
         rows = [
             [name(str(label)), share_bar(float(x)), brief(float(x))]
-            for label, x in zip(scene.a.classes, np.atleast_1d(why.probability).tolist(), strict=True)
+            for label, x in zip(inputs.a.classes, np.atleast_1d(why.probability).tolist(), strict=True)
         ]
         parts.append(grid(["outcome", "from 0% to 100%", "probability"], rows, words=2))
     parts.append(markup('<p class="big" id="probability">{}</p>', shown[0]))
     if shown[1] is not None:
-        level = markup("<span>({} interval)</span> {}", f"{why.level:.0%}", _help(scene, "interval"))
+        level = markup("<span>({} interval)</span> {}", f"{why.level:.0%}", _help(inputs, "interval"))
         parts.append(paragraph(markup("{} to {} {}", *shown[1], level), "between"))
     if len(why.experts) > 1:
         words = f"{counted(len(why.experts), 'expert')}, as good as {found.effective:.1f} independent ones."
-        parts.append(paragraph(markup("{} {}", words, _help(scene, "independent")), "quiet"))
+        parts.append(paragraph(markup("{} {}", words, _help(inputs, "independent")), "quiet"))
     return parts
 
 
-def beside(scene: Scene, found: Answer) -> list[Block]:
+def beside(inputs: PageInputs, found: Answer) -> list[Block]:
     """Return a chart of the answer, the forecasts and their averages on one line, and its legend."""
     why = found.why
-    average, geometric = scene.probability(found.average), scene.probability(found.geometric)
-    p = scene.probability(why.probability)
+    average, geometric = inputs.probability(found.average), inputs.probability(found.geometric)
+    p = inputs.probability(why.probability)
     says = zip(why.experts, why.probabilities, strict=True)
-    marks = [Mark("expert", scene.probability(q), printable(who)) for who, q in says]
+    marks = [Mark("expert", inputs.probability(q), printable(who)) for who, q in says]
     marks += [
         Mark("average", average, "simple average"),
         Mark("geometric", geometric, "geometric mean of odds"),
@@ -162,24 +162,24 @@ def beside(scene: Scene, found: Answer) -> list[Block]:
     ]
     words = f"The answer is {percent(p)}, the simple average {percent(average)}, the geometric mean of the odds "
     both = ("average", "average", average), ("geometric", "geometric mean of odds", geometric)
-    means = [(kind, markup("{} {} {}", what, brief(p), _help(scene, kind))) for kind, what, p in both]
+    means = [(kind, markup("{} {} {}", what, brief(p), _help(inputs, kind))) for kind, what, p in both]
     entries = legend([("pool", "answer"), *means, ("expert", "each expert")])
-    return [figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), entries]
+    return [figure(strip(marks, inputs.interval, words + percent(geometric)), kind="strip"), entries]
 
 
-def reasons(scene: Scene, found: Answer) -> list[Block]:
+def reasons(inputs: PageInputs, found: Answer) -> list[Block]:
     """Return blocks that explain the answer: the chart of steps from the prior to it, and the table of forecasts."""
     why, parts = found.why, list[Block]()
     if why.scale == "log-odds":
-        title = "From the prior to the answer" + ("" if scene.a.binary else f", for {scene.event}")
-        drawn = waterfall(why, scene.at, f"Probability of {scene.event}", scene.interval)
+        title = "From the prior to the answer" + ("" if inputs.a.binary else f", for {inputs.event}")
+        drawn = waterfall(why, inputs.at, f"Probability of {inputs.event}", inputs.interval)
         parts += [markup("<h3>{}</h3>", title), figure(drawn)]
     if why.experts:
         titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "without it"}
-        caption = markup("Each forecast, its weight {} and the answer without it", _help(scene, "weight"))
-        parts.append(Table(forecast_columns(why, scene.at, titles, ROWS), caption))
-    if scene.material.forecasts is not None:
-        levels = levels_words(scene.material.forecasts, why.experts[:ROWS])
+        caption = markup("Each forecast, its weight {} and the answer without it", _help(inputs, "weight"))
+        parts.append(Table(forecast_columns(why, inputs.at, titles, ROWS), caption))
+    if inputs.data.forecasts is not None:
+        levels = levels_words(inputs.data.forecasts, why.experts[:ROWS])
         parts += [paragraph(" ".join(levels), "quiet")] if levels else []
     return parts
 
@@ -229,10 +229,10 @@ RANGES = (
 )
 
 
-def what_if(scene: Scene) -> Html:
+def what_if(inputs: PageInputs) -> Html:
     """Return the view of how the answer would change, of the decision, and of one more expert."""
-    if scene.found is None:
-        return rendered([markup("<h2>What if</h2>"), missing(scene.trouble or "there is no answer yet")])
+    if inputs.found is None:
+        return rendered([markup("<h2>What if</h2>"), missing(inputs.trouble or "there is no answer yet")])
     lead = f"Each bar shows how the answer changes when one thing varies and all else stays. {RANGES}"
     return rendered(
         [
@@ -240,33 +240,33 @@ def what_if(scene: Scene) -> Html:
             note(lead),
             Html('<div id="effects" data-later="effects"><p class="quiet">Computing …</p></div>'),
             markup("<h2>A decision</h2>"),
-            *_decision(scene, scene.found),
+            *_decision(inputs, inputs.found),
             markup("<h2>One more expert</h2>"),
-            *_candidate(scene, scene.found),
+            *_candidate(inputs, inputs.found),
         ]
     )
 
 
-def effects(scene: Scene) -> list[Block]:
+def effects(inputs: PageInputs) -> list[Block]:
     """Return a tornado chart, a sentence and a table on how far each forecast or belief moves the answer."""
-    if scene.found is None:
+    if inputs.found is None:
         return []
-    found = answers.effects(scene.a, scene.material, scene.found, scene.at)
+    found = answers.effects(inputs.a, inputs.data, inputs.found, inputs.at)
     if not found:
         return [missing("nothing is assessed that could be otherwise")]
-    p = scene.probability(scene.found.why.probability)
-    threshold = scene.a.stakes.threshold if scene.a.binary else None
-    drawn = tornado(found, p, threshold, f"Probability of {scene.event}")
+    p = inputs.probability(inputs.found.why.probability)
+    threshold = inputs.a.stakes.threshold if inputs.a.binary else None
+    drawn = tornado(found, p, threshold, f"Probability of {inputs.event}")
     table = details(f"All {len(found)} in numbers", [Table(effect_columns(found, p))], "effects-table")
-    return [figure(drawn, kind="tornado"), _most(scene, found, p, threshold), table]
+    return [figure(drawn, kind="tornado"), _most(inputs, found, p, threshold), table]
 
 
-def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | None) -> str:
+def _most(inputs: PageInputs, found: Sequence[Effect], p: float, threshold: float | None) -> str:
     """Return the sentences on the input that moves the answer most, and on inputs that can change the decision."""
     low, high = sorted(found[0].answers)
     words = f"The answer depends most on the {printable(effect_name(found[0]))}: it goes from {brief(low)} to "
     words += f"{brief(high)}."
-    if threshold is None or scene.at != 1:
+    if threshold is None or inputs.at != 1:
         return words
     turning = [effect for effect in found if any((q > threshold) != (p > threshold) for q in effect.answers)]
     if not turning:
@@ -275,9 +275,9 @@ def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | No
     return f"{words} Any of these could take it across {brief(threshold)}, where acting begins to pay: {names}."
 
 
-def _decision(scene: Scene, found: Answer) -> list[Block]:
+def _decision(inputs: PageInputs, found: Answer) -> list[Block]:
     """Return the fields for the costs of acting and of not acting, and what to do at these costs."""
-    a = scene.a
+    a = inputs.a
     if not a.binary:
         return [missing("costs of acting are about two outcomes, and this event has more")]
     fields = [
@@ -347,14 +347,14 @@ def _money(x: float) -> str:
     return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
 
 
-def _candidate(scene: Scene, found: Answer) -> list[Block]:
+def _candidate(inputs: PageInputs, found: Answer) -> list[Block]:
     """Return the fields for the features of one more expert, and the gain expected from asking."""
-    auc, alike = scene.a.candidate.auc, scene.a.candidate.correlation
+    auc, alike = inputs.a.candidate.auc, inputs.a.candidate.correlation
     ends, words = (0, 0.95, 0.01), f"correlation of errors {alike:.2f}"
     good = slider("candidate_auc", "How good", auc, (*UNITS["auc"], 0.01), accuracy_words("auc", auc), term="auc")
     other = slider("candidate_correlation", "How alike the others", alike, ends, words, term="correlation")
     lead = note("What asking somebody else is worth, before anybody knows what they say.")
-    return [lead, markup('<div class="common">{}{}</div>', good, other), candidate(scene.a, found)]
+    return [lead, markup('<div class="common">{}{}</div>', good, other), candidate(inputs.a, found)]
 
 
 def candidate(a: Assessment, found: Answer) -> Block:
@@ -370,22 +370,22 @@ def candidate(a: Assessment, found: Answer) -> Block:
     return words + (f" For the decision above that is worth {_money(more.saving)} an event." if more.saving else "")
 
 
-def evidence(scene: Scene) -> Html:
+def evidence(inputs: PageInputs) -> Html:
     """Return the view that compares what the file's outcomes show with what was assessed."""
-    assert scene.material.forecasts is not None
+    assert inputs.data.forecasts is not None
     parts: list[Block] = [markup("<h2>What the outcomes say of the experts</h2>")]
-    if not scene.material.forecasts.resolved.any():
+    if not inputs.data.forecasts.resolved.any():
         return rendered([*parts, missing("no event of the file is resolved, so there is no evidence yet")])
-    if scene.found is not None:
-        parts.append(_before_and_after(scene, scene.found))
+    if inputs.found is not None:
+        parts.append(_before_and_after(inputs, inputs.found))
     later = '<div id="findings" data-later="findings"><p class="quiet">Computing what stands below …</p></div>'
     return rendered([*parts, Html(later)])
 
 
-def _before_and_after(scene: Scene, found: Answer) -> Table:
+def _before_and_after(inputs: PageInputs, found: Answer) -> Table:
     """Return the table of experts' AUC, calibration and weight as assessed and after learning from outcomes."""
-    state, a = found.state, scene.a
-    before, weights = scene.material.before(a), np.asarray(state.weights)
+    state, a = found.state, inputs.a
+    before, weights = inputs.data.before(a), np.asarray(state.weights)
     own = {each.name: each for each in a.experts}
     rows = []
     for i in np.argsort(-np.abs(weights), kind="stable")[:PAGE].tolist():
@@ -416,16 +416,16 @@ def _change(before: float | None, after: float | None) -> str:
     return " → ".join("–" if x is None else f"{x:.2f}" for x in (before, after))
 
 
-def events(scene: Scene, pooled: Pooled) -> Html:
+def events(inputs: PageInputs, pooled: Pooled) -> Html:
     """Return the list of the file's events, with fields to search it and to choose an event."""
-    forecasts, look = pooled.forecasts, scene.look
+    forecasts, look = pooled.forecasts, inputs.look
     chosen = matching(pooled, look.search, look.order)
     shown = chosen[look.start : look.start + PAGE]
     binary = pooled.probabilities.ndim == 1 and forecasts.options is None
     rows = []
     for t in shown.tolist():
         event, question = forecasts.events[t], forecasts.question(t)
-        current = "true" if event == scene.a.question else None
+        current = "true" if event == inputs.a.question else None
         label = button(
             printable(question) or "(no name)", "event", id=f"event-{t}", data_value=t, class_="link",
             aria_current=current,
@@ -481,9 +481,9 @@ def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
     return found[np.argsort(keys[order][found], kind="stable")] if order in keys else found
 
 
-def every_class(scene: Scene, found: Answer) -> list[Scene]:
+def every_class(inputs: PageInputs, found: Answer) -> list[PageInputs]:
     """Return scenes that show each class, the most probable first; of two classes, the second only."""
-    if scene.a.binary:
-        return [replace(scene, look=replace(scene.look, about=1))]
+    if inputs.a.binary:
+        return [replace(inputs, look=replace(inputs.look, about=1))]
     order = np.argsort(-found.why.probability, kind="stable").tolist()
-    return [replace(scene, look=replace(scene.look, about=i)) for i in order]
+    return [replace(inputs, look=replace(inputs.look, about=i)) for i in order]
