@@ -54,7 +54,7 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Source:
-    """Files and options with which the page was opened, as a command line has them."""
+    """Names of files and command-line options with which the page was opened, to repeat them in a command."""
 
     files: tuple[str, ...] = ()  # names of the files of forecasts
     reading: tuple[str, ...] = ()  # options on reading the files
@@ -63,7 +63,7 @@ class Source:
 
 @dataclass(eq=False)
 class PageData:
-    """What an answer is computed from, beside the assessment: the file's forecasts, or a saved pool, or both."""
+    """What the page computes answers from, beside the user's assessment: a file's forecasts, a saved pool, or both."""
 
     forecasts: Forecasts | None = None  # of the file; with the experts of the saved pool, if there is one
     trained: FittedPanel | None = None  # the saved pool
@@ -78,14 +78,14 @@ class PageData:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """Names of the experts in the saved pool, else in the file."""
+        """Names of the experts in the saved pool; without a pool, in the file; () without both."""
         if self.trained is not None:
             return self.trained.experts
         return () if self.forecasts is None else self.forecasts.experts
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """Classes of the saved pool, else of the file, else 0 and 1 for no and yes."""
+        """Classes of the saved pool; without a pool, of the file; without both, 0 and 1 for no and yes."""
         if self.trained is not None:
             return self.trained.panel.classes
         return (0, 1) if self.forecasts is None else self.forecasts.classes
@@ -96,7 +96,7 @@ class PageData:
         return self.forecasts is not None and event_priors(self.forecasts, None) is not None
 
     def learned(self, a: Assessment, believed: Beliefs | None = None) -> FittedPanel:
-        """Return the pool for assessment `a`: the saved one, or one fitted with `believed`, else with `a.beliefs`."""
+        """Saved pool or, without one, the default pool fitted with the beliefs `believed`, else `a.beliefs`."""
         beliefs = a.beliefs if believed is None else believed
         if self.trained is not None:
             return self.trained
@@ -117,7 +117,7 @@ class PageData:
         return found
 
     def pooled(self) -> Pooled:
-        """Return the pool's answers about all events of the file, without any assessment."""
+        """Return the pool's answers about all events of the file, as if nothing were assessed."""
         assert self.forecasts is not None
         if self._pooled is None:
             state = self.trained if self.trained is not None else _fit(self.forecasts, Beliefs(), None)
@@ -125,7 +125,7 @@ class PageData:
         return self._pooled
 
     def before(self, a: Assessment) -> Array | None:
-        """Return the weights that beliefs give without outcomes, (N,); None for a saved pool, or without a file."""
+        """Experts' weights (N,) by the beliefs in `a`, before outcomes; None for a saved pool, or without a file."""
         if self.trained is not None or self.forecasts is None:
             return None
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
@@ -135,7 +135,7 @@ class PageData:
         return np.asarray(state.panel.weights)
 
     def assessment_of(self, event: int, old: Assessment | None = None) -> Assessment:
-        """Return an assessment of an event of the file, with the beliefs that the assessment `old` has.
+        """Return an assessment of the file's event at position `event`; beliefs and costs are those in `old`, if given.
 
         If the event has options of its own, these are the classes of the assessment.
         """
@@ -173,14 +173,14 @@ def _fit(forecasts: Forecasts, beliefs: Beliefs, prior: float | Array | None) ->
 
 
 def as_given(p: tuple[float, ...] | None) -> float | Array | None:
-    """Return a tuple of probabilities as pools take it: one number, or an array (K,) with sum 1; None for None."""
+    """Assessed probabilities as pools take them: one number, or an array (K,) with sum 1; None if `p` is None."""
     if p is None:
         return None
     return p[0] if len(p) == 1 else np.array(p) / math.fsum(p)
 
 
 def answered(a: Assessment) -> Forecasts:
-    """Return the experts' forecasts on the assessed event; an ArgumentError if no expert has one."""
+    """Return the forecasts on the assessed event, by the experts who gave one; an ArgumentError if nobody did."""
     there = [each for each in a.experts if each.forecast is not None]
     if not there:
         raise ArgumentError("nobody has given a forecast yet, so the answer is the prior")
@@ -188,7 +188,7 @@ def answered(a: Assessment) -> Forecasts:
 
 
 def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float | None = None) -> Forecasts:
-    """Return the forecasts on the assessed event as `Forecasts`, by `experts` in this order."""
+    """Forecasts on the assessed event, by `experts` in this order, with `own_prior` as the event's prior."""
     own = {each.name: each.forecast for each in a.experts}
     width = 1 if a.binary else len(a.classes)
     rows = [own.get(name) or (math.nan,) * width for name in experts]
@@ -218,7 +218,7 @@ class Answer:
 
 
 def answer(a: Assessment, data: PageData) -> Answer:
-    """Return the pool's answer to an assessment; an OpinionPoolError that says why if there is none."""
+    """Return the pool's answer for assessment `a`; an OpinionPoolError that says why if there is none."""
     state = data.learned(a)
     forecasts = data.forecasts
     rate, changed = as_given(a.base_rate), altered(a, data)
@@ -245,7 +245,7 @@ def _in_sample(a: Assessment, data: PageData, state: FittedPanel) -> tuple[Note,
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:
-    """Return the interval of the answer by class; None if no expert has a forecast, or the pool has no intervals."""
+    """Credible interval of the answer, by class; None if no expert has a forecast, or the pool has no intervals."""
     if why.interval is not None:
         return np.asarray(why.interval[0]), np.asarray(why.interval[1])
     if state.posterior is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):
@@ -256,7 +256,7 @@ def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) 
 
 
 def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
-    """Return the answer of the unfitted pool named `rule`; the prior if no expert has a forecast."""
+    """Answer of the pool `rule` (an average) to the same forecasts; the prior if no expert has a forecast."""
     if not why.experts:
         return why.prior
     plain = one_event(a, tuple(each.name for each in a.experts if each.forecast is not None))
@@ -264,7 +264,7 @@ def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
 
 
 def event_forecasts(a: Assessment, data: PageData, state: FittedPanel) -> Forecasts:
-    """Return the forecasts on the assessed event as `Forecasts`, with the event's topic if the file has one."""
+    """Forecasts on the assessed event, by the experts of pool `state`, with the event's topic if the file has it."""
     if data.forecasts is None and data.trained is None:
         return answered(a)
     own = prior_of(a, data) if data.own_priors else None
@@ -275,7 +275,7 @@ def event_forecasts(a: Assessment, data: PageData, state: FittedPanel) -> Foreca
 
 
 def prior_of(a: Assessment, data: PageData) -> float | Array | None:
-    """Return the event's prior: the assessed one, else the file's for this event, else a saved pool's `reference`."""
+    """Return the event's prior: the assessed one, else the file's for this event, else that of the saved pool."""
     each = None if data.forecasts is None else event_priors(data.forecasts, None)
     if a.prior is not None or data.forecasts is None or each is None:
         return data.reference if a.prior is None else as_given(a.prior)
@@ -283,7 +283,7 @@ def prior_of(a: Assessment, data: PageData) -> float | Array | None:
 
 
 def altered(a: Assessment, data: PageData) -> bool:
-    """Return True if the forecasts on the event, or its prior, differ from the file's."""
+    """Return True if the user changed the forecasts on the event or its prior, or if it is not in a file."""
     f = data.forecasts
     if f is None or a.question not in f.events or (data.own_priors and a.prior is not None):
         return True
@@ -313,7 +313,7 @@ _Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]
 def _variations(
     a: Assessment, data: PageData, found: Answer
 ) -> Iterator[tuple[str, str, bool, tuple[float, float], _Changed]]:
-    """Yield for each forecast or belief: its name, expert, whether it is assessed, range, and inputs at both ends."""
+    """Yield what is varied: its name, expert, whether it is assessed, its range, and the inputs at both ends."""
     why, believed = found.why, a.beliefs
     size = np.abs(why.contributions).reshape(len(why.experts), -1).sum(axis=1) if why.experts else np.zeros(0)
     chosen = {why.experts[i] for i in np.argsort(-size, kind="stable")[:MOST].tolist()}
@@ -345,7 +345,7 @@ def _variations(
 
 
 def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
-    """Return an expert's beliefs; accuracy and calibration are assumed values of default worth if not assessed."""
+    """Beliefs about an expert; what is not assessed of accuracy and calibration is believed as assumed."""
     own, taken = expert.beliefs, a.features(expert, a.common)
     if own.absolute() is None and own.get("relative_accuracy") is None:
         own = replace(own, auc=Belief(float(expected_auc(taken.accuracy))))
@@ -353,14 +353,14 @@ def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
 
 
 def _both_ways(p: float) -> tuple[float, float]:
-    """Return p moved down and up by `AGAIN` in log-odds; 0 and 1 stay unchanged."""
+    """Return `p` decreased and increased by `AGAIN` in log-odds; 0 and 1 stay as they are."""
     low, high = (float(expit(logit(p) + step)) for step in (-AGAIN, AGAIN))
     return low, high
 
 
 @dataclass(frozen=True, eq=False)
 class Stake:
-    """The decision whether to act: its threshold, costs in the user's units, and the panel's value for many such."""
+    """Decision whether to act: the probability from which acting pays, expected costs, and the panel's value for it."""
 
     threshold: float  # probability above which acting costs less than waiting
     sure: float | None  # posterior probability above the threshold; None without interval
@@ -372,7 +372,7 @@ class Stake:
 
 
 def stake(a: Assessment, found: Answer) -> Stake | None:
-    """Return the decision whether to act, how sure it is, and its costs; None if a cost is unknown or K > 2."""
+    """Return the decision whether to act, with its expected costs; None if a cost is unknown, or K > 2."""
     threshold, action, loss = a.stakes.threshold, a.stakes.action, a.stakes.loss
     if not a.binary or threshold is None or action is None or loss is None:
         return None
@@ -385,7 +385,7 @@ def stake(a: Assessment, found: Answer) -> Stake | None:
 
 
 def share_above(threshold: float, p: float, ends: tuple[float, float], level: float) -> float:
-    """Return the posterior probability above a threshold; log-odds are normal on each side of p, with interval `ends`.
+    """Posterior probability that p is above `threshold`, if log-odds are normal on each side of p with interval `ends`.
 
     >>> round(share_above(0.2, 0.5, (0.2, 0.8), 0.9), 3), share_above(0.5, 0.5, (0.2, 0.8), 0.9)
     (0.95, 0.5)
@@ -399,12 +399,12 @@ def share_above(threshold: float, p: float, ends: tuple[float, float], level: fl
 
 
 def event_prior(a: Assessment, found: Answer) -> float:
-    """Return the event's probability before any forecast: the assessed base rate, else the prior."""
+    """Return the event's probability before any forecast: the assessed base rate if there is one, else the prior."""
     return a.base_rate[0] if a.base_rate is not None else float(found.why.prior)
 
 
 def worth(found: Answer) -> PanelValue | None:
-    """Return the value of the panel at the event's prior, under its model; None if accuracies are unknown."""
+    """Return the value of the panel at the event's prior, if its model holds; None if accuracies are unknown."""
     binary = found.why.probability.ndim == 0
     try:
         return learned_value(found.state, float(found.why.prior) if binary else 0.5)
@@ -414,7 +414,7 @@ def worth(found: Answer) -> PanelValue | None:
 
 @dataclass(frozen=True, eq=False)
 class OneMore:
-    """The expected gain from asking one more expert, whose forecast is not known yet."""
+    """Expected gain from asking one more expert, whose forecast is not known yet."""
 
     gain: Gain
     auc: float  # AUC of the panel with this expert
@@ -422,7 +422,7 @@ class OneMore:
 
 
 def one_more(a: Assessment, found: Answer) -> OneMore:
-    """Return the expected gain from one more expert, of the accuracy and correlation of `a.candidate`."""
+    """Return the expected gain from one more expert with the accuracy and the correlation of `a.candidate`."""
     panel = known_panel(found.state).subset(found.why.experts) if found.why.experts else known_panel(found.state)
     binary = found.why.probability.ndim == 0
     prior = event_prior(a, found) if binary else 0.5

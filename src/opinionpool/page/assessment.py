@@ -30,7 +30,7 @@ MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
 
 @dataclass(frozen=True)
 class Expert:
-    """An expert on the page: name, forecast, and beliefs about the expert."""
+    """Expert as the page has them: name, forecast on the event, and the user's beliefs about the expert."""
 
     key: int  # number that identifies the expert in the page's controls
     name: str
@@ -41,7 +41,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class Stakes:
-    """Cost of acting, and loss if the event happens and nobody acted; each None until it is entered."""
+    """Cost of acting, and loss if the event happens and nobody has acted; None until the user enters it."""
 
     action: float | None = None
     loss: float | None = None
@@ -53,7 +53,7 @@ class Stakes:
 
 
 class Features(NamedTuple):
-    """Accuracy, calibration and bias with which the page computes for an expert, whether assessed or assumed."""
+    """Accuracy, calibration and bias of an expert by which the page computes, assessed or assumed."""
 
     accuracy: float  # absolute, μ*
     calibration: float
@@ -62,7 +62,7 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """An additional expert whom one may ask: the AUC, and the correlation of errors with the others."""
+    """An additional expert whom the user might ask: the AUC, and the correlation of errors with the others."""
 
     auc: float = 0.8
     correlation: float = 0.3
@@ -86,12 +86,12 @@ class Assessment:
 
     @property
     def binary(self) -> bool:
-        """Whether there are two classes, in which case a forecast is one number."""
+        """Whether there are two classes, so that a forecast is one number."""
         return len(self.classes) == 2
 
     @cached_property
     def assumed(self) -> dict[str, Any]:
-        """AUC and calibration κ that experts without an assessment get from those with one; empty if nobody has one.
+        """AUC and calibration κ that experts without an assessment get from the others; empty if nobody is assessed.
 
         Such an expert has the mean weight of assessed experts, and at most the default features: weights under a common
         correlation are κ(1 − c/√μ*), so the assumed κ and κ/√μ* are means over assessed experts.
@@ -114,7 +114,7 @@ class Assessment:
 
     @cached_property
     def common(self) -> Beliefs:
-        """Beliefs about all experts: the assessed ones, completed by assumed AUC and calibration."""
+        """Beliefs about all experts: assessed ones, completed by the AUC and calibration in `assumed`."""
         return replace(self.everyone, **self.assumed)
 
     @cached_property
@@ -124,7 +124,7 @@ class Assessment:
         return replace(self.common, experts=own)
 
     def features(self, expert: Expert, common: ExpertBeliefs | None = None) -> Features:
-        """Return an expert's features: from beliefs about the expert, else about all experts, else the defaults."""
+        """An expert's features: as believed of the expert, else of all experts (`common`), else the defaults."""
         own, everyone = expert.beliefs, self.everyone if common is None else common
         level, accuracy, relative = everyone.absolute(), own.absolute(), own.get("relative_accuracy")
         base = (ACCURACY if level is None else level.value) * (1.0 if relative is None else relative.value)
@@ -148,7 +148,7 @@ EXAMPLE = "Will the acquisition close by the end of June?"
 
 
 def example() -> Assessment:
-    """Return an example for a page opened without a file: three invented advisers on an acquisition."""
+    """Return the assessment that a page without a file begins with: three invented advisers on an acquisition."""
     advisers = (
         ("Ana, lawyer", 0.8, 0.80, 0.8),
         ("Ben, banker", 0.7, 0.75, 0.7),
@@ -162,7 +162,7 @@ def example() -> Assessment:
 
 
 def blank(names: Sequence[str] = (), classes: Sequence[object] = (0, 1)) -> Assessment:
-    """Return an assessment of experts `names` with empty question, and without beliefs and forecasts."""
+    """Return an assessment of experts called `names`, with nothing assessed and no forecasts."""
     return Assessment("Will it happen?", tuple(classes), tuple(Expert(key, each) for key, each in enumerate(names, 1)))
 
 
@@ -176,7 +176,7 @@ def uniform(classes: Sequence[object]) -> tuple[float, ...]:
 
 
 def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
-    """Return a typed text in one line with single spaces; raise if it has invisible or more than `most` characters.
+    """Return a typed text in one line; an ArgumentError if it has invisible characters or more than `most`.
 
     >>> one_line("  Ann   Lee ", "a name")
     'Ann Lee'
@@ -192,7 +192,7 @@ def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
 
 
 def number(value: object, what: str, least: float, most: float) -> float:
-    """Return the number that a control sends; an ArgumentError if it is no number or outside of `least` to `most`."""
+    """Return a control's value as a number; an ArgumentError if it is none, or not from `least` to `most`."""
     try:
         found = float(value.replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -213,7 +213,7 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
 
 
 def from_dict(given: Mapping[str, Any]) -> Assessment:
-    """Return the assessment from a dict that `to_dict` made; an ArgumentError if the dict is anything else."""
+    """Return the assessment of which `to_dict` made this dict; an ArgumentError if it did not."""
     try:
         experts = tuple(
             Expert(int(key), str(name), _numbers(forecast), ExpertBeliefs(**_infinite(beliefs)))
@@ -280,7 +280,7 @@ LEAST = 1e-4
 
 
 def acted(assessment: Assessment, action: Action) -> Assessment:
-    """Return the assessment after `action`; an OpinionPoolError that says why if the action cannot be done."""
+    """Return the assessment after a control's `action`; an OpinionPoolError that says why if it cannot be done."""
     do = str(action.get("do"))
     if do in _NUMBERS:
         entry = _NUMBERS[do]
@@ -303,7 +303,7 @@ def _question(a: Assessment, action: Action) -> Assessment:
 
 
 def _outcomes(a: Assessment, action: Action) -> Assessment:
-    """Return the assessment with new classes, without forecasts, prior and base rate, which were of the old ones."""
+    """Assessment with new classes (`action`), and without forecasts, prior and base rate, which were about the old."""
     labels = [one_line(part, "an outcome") for part in str(action.get("value", "")).split(",")]
     labels = [label for label in labels if label]
     if len(labels) > MOST_CLASSES or len(set(labels)) < len(labels):
@@ -319,7 +319,7 @@ def _outcomes(a: Assessment, action: Action) -> Assessment:
 
 
 def _as_read(labels: list[str]) -> tuple[object, ...]:
-    """Return labels as classes, in the order that `read_forecasts` gives them."""
+    """Return labels as classes, in the order in which `read_forecasts` puts them."""
     from opinionpool.tables.read import read_forecasts
 
     rows = [{"event": "e", "expert": "x", "class": label, "probability": 1.0 / len(labels)} for label in labels]
@@ -327,7 +327,7 @@ def _as_read(labels: list[str]) -> tuple[object, ...]:
 
 
 def _named(a: Assessment, own: Expert, value: object) -> Expert:
-    """Return expert `own` with a new name; an ArgumentError if another expert has this name."""
+    """Expert `own` with the name `value`; an ArgumentError if it is empty, or another expert has it."""
     name = one_line(value, "a name")
     if not name:
         raise ArgumentError("an expert needs a name")
@@ -341,7 +341,7 @@ _NUMBER = re.compile(r"^(.*?)(?:\s*[,;:=|\t]\s*([0-9][0-9.,]*)\s*(%?)|\s+([0-9][
 
 
 def _add(a: Assessment, action: Action) -> Assessment:
-    """Return the assessment with experts added, one for each line of text: a name, perhaps with a probability."""
+    """Assessment with one more expert for each line of text in `action`: a name, perhaps with a probability."""
     lines = [line for line in str(action.get("value", "")).splitlines() if line.strip()]
     if not lines:
         raise ArgumentError("type a name, or paste names, one in a line")
@@ -364,7 +364,7 @@ def _remove(a: Assessment, action: Action) -> Assessment:
 
 
 def _include(a: Assessment, action: Action) -> Assessment:
-    """Return the assessment in which an expert without a forecast gets one, equal to the prior."""
+    """Assessment in which the expert whose key `action` has gets a forecast, equal to the prior."""
     key = int(number(action.get("value"), "an expert", 0, 1e9))
     return a.with_expert(replace(a.expert(key), forecast=a.prior or uniform(a.classes)))
 
@@ -376,7 +376,7 @@ def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
 
 
 def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
-    """Return probabilities after one class's is set in per cent and the others rescaled; None if the field is empty."""
+    """Probabilities `old` with one class's set to the per cent in `action`, others rescaled; None if it is empty."""
     if action.get("value") in {None, ""}:
         return None
     p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
@@ -400,14 +400,14 @@ def _accurate(own: Expert, action: Action) -> Expert:
 
 
 def _believed(own: Expert, values: Mapping[str, float | None], worth: float | None = None) -> Expert:
-    """Return expert `own` with `values` as beliefs, each of the given worth or that of the expert's first belief."""
+    """Expert `own` with beliefs of these `values`, each worth `worth` events, by default as the first old belief."""
     worth = worth or next((belief.worth for belief in own.beliefs.given.values()), WORTH)
     given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}
     return replace(own, beliefs=replace(own.beliefs, **given))
 
 
 def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
-    """Return expert `own` whose beliefs count as `worth` events; assumed values become beliefs if there are none."""
+    """Expert `own` with all beliefs worth `worth` events (None: no beliefs); assumed values are believed if none is."""
     if worth is None:
         return replace(own, beliefs=ExpertBeliefs())
     values = {name: old.value for name, old in own.beliefs.given.items()}
@@ -419,7 +419,7 @@ def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
 
 
 def _events(action: Action) -> float | None:
-    """Return the number of events that the action gives as a belief's worth; None if it is empty."""
+    """Return the number of events that a belief is to be worth, from `action`; None if the field is empty."""
     value = action.get("value")
     return {"": None, "inf": math.inf}[str(value)] if value in {"", "inf"} else number(value, "a worth", 1e-3, 1e9)
 
@@ -450,7 +450,7 @@ def _stakes(a: Assessment, **given: float | None) -> Assessment:
 
 
 def _panel(a: Assessment, action: Action) -> Assessment:
-    """Return the assessment with the beliefs of a panel file, and with the experts that only the file names."""
+    """Assessment with the beliefs in the panel file that `action` has, and with experts whom only the file names."""
     try:
         given = tomllib.loads(str(action.get("value", "")))
     except (ValueError, RecursionError):
@@ -463,7 +463,7 @@ def _panel(a: Assessment, action: Action) -> Assessment:
 
 
 def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
-    """Return the assessment with its beliefs replaced by `beliefs`, and with experts that only `beliefs` name added."""
+    """Assessment with `beliefs` in place of its own, and with experts whom only `beliefs` name."""
     everyone = replace(beliefs, experts={})
     experts = [replace(each, beliefs=beliefs.experts.get(each.name, ExpertBeliefs())) for each in a.experts]
     known, key = {each.name for each in experts}, max((each.key for each in experts), default=0)
@@ -477,7 +477,7 @@ def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
 
 
 class _Number(NamedTuple):
-    """Input for a number: name in messages, range, function that stores the value, and whether it may be empty."""
+    """Control for a number: what it is called, its range, a function that stores it, and whether it may be empty."""
 
     what: str
     least: float

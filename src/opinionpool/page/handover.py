@@ -51,19 +51,19 @@ WHY = {
 
 
 def panel_file(a: Assessment, when: datetime) -> str:
-    """Return the assessment as the text of a file for --panel, with the names of the assessors and the time."""
+    """Return the text of a panel file (for --panel) with all beliefs, who assessed them and when."""
     lines = [printable(a.question), f"Assessed {record(a, when)}."]
     return "".join(f"# {line}\n" for line in lines) + to_toml(a.beliefs, a.assumed)
 
 
 def record(a: Assessment, when: datetime) -> str:
-    """Return the clause on who made the assessment, and when."""
+    """Return the clause "by NAMES on DATE" on who made the assessment, and when."""
     by = f"by {printable(a.assessor)} " if a.assessor else ""
     return f"{by}on {when:%Y-%m-%d at %H:%M %Z}".rstrip()
 
 
 def forecasts_file(a: Assessment, data: PageData) -> str:
-    """Return the forecasts on the event as CSV, with a row for each forecast, or for each class if K > 2."""
+    """Return the forecasts on the assessed event as CSV, a row for each forecast (and class, if K > 2)."""
     there = [each for each in a.experts if each.forecast is not None]
     labels = [str(label) for label in a.classes]
     classes = 1 if a.binary else len(labels)
@@ -83,7 +83,7 @@ def forecasts_file(a: Assessment, data: PageData) -> str:
 
 
 def command(a: Assessment, data: PageData) -> list[str]:
-    """Return the command, as words, that computes the page's answer from the downloaded files."""
+    """Return the words of the command that computes the page's answer again, from the downloaded files."""
     source, changed = data.source, altered(a, data)
     options, files = list(source.reading), list(source.files)
     if changed or not files:
@@ -115,12 +115,12 @@ def _given(option: str, a: Assessment, p: tuple[float, ...]) -> list[str]:
 
 
 def command_line(a: Assessment, data: PageData) -> str:
-    """Return the command that computes the page's answer from the downloaded files, quoted for a shell."""
+    """Return, quoted for a shell, the command that computes the page's answer again from the downloaded files."""
     return " ".join(map(typed, command(a, data)))
 
 
 def names(a: Assessment, data: PageData, found: Answer) -> list[str]:
-    """Return names of the files to download: the report, the command, and the files that the command reads."""
+    """Return the names of the files to download: report, command, and the files that the command reads."""
     fitted = data.source.model is None
     panel = [PANEL] if fitted and not a.beliefs.any_panel else []
     pool = [POOL] if fitted and found.altered and data.source.files else []
@@ -128,7 +128,7 @@ def names(a: Assessment, data: PageData, found: Answer) -> list[str]:
 
 
 def content(name: str, inputs: PageInputs, found: Answer, when: datetime) -> bytes:
-    """Return the content of the downloaded file called `name`, as bytes."""
+    """Return the content of the file to download called `name`."""
     a, data = inputs.a, inputs.data
     if name == POOL:
         return to_bytes(found.state)
@@ -142,7 +142,7 @@ def content(name: str, inputs: PageInputs, found: Answer, when: datetime) -> byt
 
 
 def archive(inputs: PageInputs, found: Answer, when: datetime) -> bytes:
-    """Return a ZIP archive with all files to download, as bytes."""
+    """Return a ZIP archive of all files to download."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
         for name in names(inputs.a, inputs.data, found):
@@ -152,7 +152,7 @@ def archive(inputs: PageInputs, found: Answer, when: datetime) -> bytes:
 
 
 def report(inputs: PageInputs, found: Answer, when: datetime) -> str:
-    """Return the report on one event as HTML: answer, reasons, assumptions, sensitivity and numbers."""
+    """Return the report on one event as HTML: the answer, its reasons, assumptions and sensitivity."""
     a, question = inputs.a, inputs.question
     inputs = replace(inputs, helps=False)
     first, *others = views.every_class(inputs, found)
@@ -198,7 +198,7 @@ def _method(inputs: PageInputs, found: Answer) -> list[Block]:
 
 
 def view(inputs: PageInputs) -> Html:
-    """Return the section of the page with all files to download."""
+    """Return the view in which the page offers its files for download."""
     heading = markup("<h2>Hand over</h2>")
     if inputs.found is None:
         return rendered([heading, missing(inputs.trouble or "there is no answer yet")])

@@ -55,12 +55,12 @@ def help_texts() -> Html:
 
 
 def ident_of(do: str, key: int | None, *more: object) -> str:
-    """Return the HTML id of a control, from its action `do` and, if given, its expert's `key`."""
+    """Return the HTML id of a control: its action `do`, its expert's `key` if it has one, and `more`, with hyphens."""
     return "-".join(str(part) for part in (do, key, *more) if part is not None)
 
 
 def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen: bool = False) -> Html:
-    """Return the label of a control and a help button for `term`; screen readers also read `owner`, the expert."""
+    """Return the label of control `ident`, with a help button for `term`; `owner` is read by screen readers only."""
     whose = markup('<span class="unseen">{}: </span>', owner) if owner else ""
     kind = ' class="unseen"' if unseen else ""
     shown = markup(f"<label{{}}{kind}>{{}}{{}}</label>", attributes(for_=ident), whose, label)
@@ -71,7 +71,7 @@ def slider(
     do: str, label: str, value: float, ends: tuple[float, float, float], meaning: str, *, owner: str = "",
     key: int | None = None, assumed: bool = False, term: str = "", **more: object,
 ) -> Html:  # fmt: skip
-    """Return a slider over `ends` (low, high, step), with `meaning` as text of its value; faint if only assumed."""
+    """Return a slider with `ends` = (low, high, step), and `meaning` as text of its value; faint if `assumed`."""
     low, high, step = ends
     ident, meaning = ident_of(do, key), f"{meaning} (assumed)" if assumed else meaning
     control = attributes(
@@ -124,7 +124,7 @@ def shares(
     assumed: bool = False,
     frozen: bool = False,
 ) -> Html:
-    """Return a slider and a number field for a probability, or for each class's if there are more than two."""
+    """Return a slider and a number field for a probability or, of more than two `classes`, for each one's."""
     state = assumed, frozen
     if len(classes) == 2:
         return _share(do, label, None if values is None else values[0], None, owner, key, state)
@@ -160,7 +160,7 @@ def _share(
 
 
 def accuracy_words(unit: str, value: float) -> str:
-    """Return an expert's accuracy in everyday words.
+    """Return an accuracy, in the given unit, in everyday words.
 
     >>> accuracy_words("auc", 0.8)
     'picks which of two events happens 80 times in 100'
@@ -173,7 +173,7 @@ def accuracy_words(unit: str, value: float) -> str:
 
 
 def calibration_words(kappa: float) -> str:
-    """Return an expert's calibration in everyday words: overconfident, well calibrated or too cautious.
+    """Return a calibration in everyday words: overconfident, well calibrated or too cautious.
 
     >>> calibration_words(0.7), calibration_words(1.5), calibration_words(1.0)
     ('too sure: a 90% counts as 82%', 'too timid: a 70% counts as 78%', 'counts as it is')
@@ -186,7 +186,7 @@ def calibration_words(kappa: float) -> str:
 
 
 def bias_words(bias: float, prior: float) -> str:
-    """Return an expert's bias in everyday words: what the expert would forecast without information.
+    """Return a bias, in log-odds, in everyday words: what the expert forecasts where `prior` is right.
 
     >>> bias_words(0.5, 0.5), bias_words(0.0, 0.5)
     ('too high: 62% where 50% is right', 'neither high nor low')
@@ -203,7 +203,7 @@ ROWS = 60
 
 
 def panel(pieces: Mapping[str, Html]) -> Html:
-    """Return the controls of all experts as one HTML element; `pieces` has their HTML by element id, as `pieces_of`."""
+    """Return the panel view: the controls of all experts, of which `pieces` has the HTML by element id."""
     rows = [markup(f'<li id="{key}">{{}}</li>', html) for key, html in pieces.items() if key.startswith("expert-")]
     return markup(
         '<div id="example">{}</div><h2>Who says what, and how good they are</h2>'
@@ -216,7 +216,7 @@ def panel(pieces: Mapping[str, Html]) -> Html:
 
 
 def pieces_of(inputs: PageInputs) -> dict[str, Html]:
-    """Return the HTML of all controls, by the id of the element around each."""
+    """Return the HTML of the panel view in pieces that can be replaced singly, by the id of each one's element."""
     a, known = inputs.a, set(inputs.data.experts)
     shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
     without = [each for each in a.experts if each.forecast is None and each.name in known]
@@ -251,7 +251,7 @@ def pieces_of(inputs: PageInputs) -> dict[str, Html]:
 
 
 def _learned(inputs: PageInputs, unit: str) -> dict[str, str]:
-    """Return as text, by expert, the expert's accuracy by itself as learned from outcomes."""
+    """Each expert's own accuracy as learned from outcomes, as text by name; empty if nothing was learned."""
     if not inputs.learns or inputs.found is None or inputs.found.state.marginal is None:
         return {}
     state = inputs.found.state
@@ -280,7 +280,7 @@ def _common(inputs: PageInputs, setting: _Setting) -> Html:
 
 
 def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
-    """Return the select box for how many resolved events an assessed belief counts as."""
+    """Select box for how many resolved events `belief` is worth; "not assessed" if it is None."""
     options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):
@@ -290,7 +290,7 @@ def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: i
 
 @dataclass(frozen=True)
 class _Setting:
-    """Inputs on which the controls of every expert depend."""
+    """Inputs, beside an expert's own, on which the controls of every expert depend."""
 
     unit: str  # unit in which accuracies are shown
     priors: tuple[float, ...]  # prior of the second class, or of each of K > 2 classes
@@ -301,7 +301,7 @@ class _Setting:
 
     @classmethod
     def of(cls, inputs: PageInputs) -> _Setting:
-        """Return the inputs of the page that `inputs` describes."""
+        """Return the setting of the page drawn from `inputs`."""
         f, a = inputs.data.forecasts, inputs.a
         prior = a.prior or uniform(a.classes)
         if a.prior is None and inputs.found is not None:
@@ -311,7 +311,7 @@ class _Setting:
         return cls(inputs.look.unit, prior, a.classes, inputs.data.trained is not None, own, frozenset(given))
 
     def assumes(self, expert: Expert, feature: str) -> bool:
-        """Return True if a feature is assessed neither for this expert nor for all experts."""
+        """Return True if `feature` is assessed neither of this expert nor of all experts."""
         own = expert.beliefs
         if feature == "accuracy" and (own.absolute() is not None or own.get("relative_accuracy") is not None):
             return False
@@ -320,7 +320,7 @@ class _Setting:
 
 @lru_cache(maxsize=1024)
 def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool, learned: str) -> Html:
-    """Return the controls of one expert, cached because a change of another expert leaves them unchanged."""
+    """Return the controls of one expert; cached, as changes of another expert do not affect them."""
     who = printable(each.name)
     if from_file:
         head = markup('<p class="who">{}</p>', name(each.name))
@@ -386,7 +386,7 @@ def _assessed(each: Expert, features: Features, setting: _Setting, who: str) -> 
 
 
 def _without_forecasts(without: Sequence[Expert]) -> Html:
-    """Return the list from which to add one of the file's experts who have no forecast on the event."""
+    """Return the select box by which an expert of the file without a forecast on this event gets one."""
     names = ", ".join(each.name for each in without[:8]) + (" …" if len(without) > 8 else "")
     options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in without[:500])]
     return markup(

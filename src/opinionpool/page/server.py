@@ -51,7 +51,7 @@ HEADERS = {
 
 
 class Guard:
-    """Middleware that limits the size of requests and refuses those that do not come from the page itself."""
+    """Middleware that refuses requests that are too large, or do not come from the page itself."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
         self._app, self._token, self._hosts = app, token, hosts
@@ -103,12 +103,12 @@ class TooLargeError(Exception):
 
 
 def refused(status: int, why: str) -> Response:
-    """Return a response of HTTP `status` with the reason `why` a request is refused."""
+    """Return the HTTP response `status` with `why`, the reason for which a request is refused."""
     return PlainTextResponse(f"{why}\n", status, HEADERS)
 
 
 def refusing(status: int, why: str) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """Return an error handler that answers with HTTP `status` and the reason `why`, with the error filled in."""
+    """Error handler that answers with HTTP `status` and `why`, in which {error} and {kind} stand for the error."""
 
     async def answer(_request: Request, error: Exception) -> Response:
         return refused(status, why.format(error=error, kind=type(error).__name__))
@@ -134,7 +134,7 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Page:
-    """Web application of a page: its sessions, and the endpoints, whose paths begin with a secret token."""
+    """Web application: the page's sessions, one for each browser tab, and endpoints below a secret path."""
 
     def __init__(self, data: PageData, given: Assessment | None, keeper: Keeper, token: str) -> None:
         self._data, self._given, self._keeper = data, given, keeper
@@ -210,7 +210,7 @@ class Page:
         return f is None or kept.question in f.events
 
     def _pieces(self, inputs: PageInputs) -> dict[str, Html]:
-        """Return the parts of the page that actions can change, as HTML by element id."""
+        """Return the HTML of what an action can change on the page, by the id of the element around it."""
         work: dict[str, Callable[[], dict[str, Html]]] = {
             "panel": lambda: panel.pieces_of(inputs),
             "what_if": lambda: {"work": views.what_if(inputs)},
@@ -222,7 +222,7 @@ class Page:
         return common | work[inputs.look.view]()
 
     def _draw(self, session: Session, inputs: PageInputs, version: object) -> dict[str, Html]:
-        """Return the pieces that changed since the page's `version`; all pieces if that is not the last one drawn."""
+        """HTML of all that changed since the page's `version`; of everything if that is not the last version drawn."""
         pieces, before = self._pieces(inputs), session.drawn
         same = version == session.version and before.keys() == pieces.keys()
         session.drawn, session.version = pieces, session.version + 1
@@ -334,7 +334,7 @@ class Page:
 
 
 def _document(inputs: PageInputs, regions: Mapping[str, Html], offers: Html, version: int) -> Html:
-    """Return the page as an HTML document, in which `regions` are the parts that actions change."""
+    """Return the page as an HTML document; `regions` has the HTML that actions change, by element id."""
     kept = markup(
         '<section class="kept" id="kept" aria-label="Kept assessments"><h2>Kept from an earlier start</h2>'
         "<ul>{}</ul>{}</section>",
@@ -361,12 +361,12 @@ async def _asset(request: Request) -> Response:
 
 
 def _plain(move: object) -> bool:
-    """Return True if a message from the page is an object without nested objects and lists."""
+    """Return True if an action sent by the page is an object whose values are neither lists nor objects."""
     return isinstance(move, dict) and not any(isinstance(value, list | dict) for value in move.values())
 
 
 class Server:
-    """Server of one page, which stops on request, or `linger` seconds after the last browser tab closed."""
+    """Server of the page, which stops on request, or `linger` seconds after the last browser tab was closed."""
 
     def __init__(
         self,
@@ -391,7 +391,7 @@ class Server:
         self.started = threading.Event()
 
     def run(self) -> None:
-        """Serve until a request to stop or Ctrl-C."""
+        """Serve the page until `stop` is called or Ctrl-C is pressed."""
         asyncio.run(self._serve())
 
     def stop(self) -> None:
@@ -425,7 +425,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn server that closes open event streams at shutdown before it waits for their connections."""
+    """Uvicorn server that ends open event streams when it stops, as it would otherwise wait for them."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, started: threading.Event) -> None:
         super().__init__(config)

@@ -46,7 +46,7 @@ VIEWS = {"events": "Events", "panel": "Panel", "what_if": "What if", "evidence":
 
 @dataclass(frozen=True)
 class Look:
-    """What the page shows: view, unit of accuracies, and list of events; none of these affects the answer."""
+    """What the page shows, without effect on the answer: the view, unit of accuracies, class and list of events."""
 
     view: str = "panel"  # a key of `VIEWS`
     unit: str = "auc"  # the unit of accuracies: a key of `UNITS`
@@ -59,7 +59,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class PageInputs:
-    """All inputs from which the page is drawn: assessment, view, data and answer."""
+    """All that the page is drawn from: assessment, view options, data and answer."""
 
     a: Assessment
     look: Look
@@ -89,12 +89,12 @@ class PageInputs:
         return self.a.question if f is None else f.question(f.events.index(self.a.question))
 
     def probability(self, p: Array) -> float:
-        """Return the probability of the shown class from `p`, which is by class or, for two, of the second class."""
+        """Probability of the shown class from `p`, which is the second class's if K = 2, else an array (K,)."""
         return of_class(p, self.at)
 
     @property
     def learns(self) -> bool:
-        """Whether the answer also rests on outcomes from which the pool on the page learned."""
+        """Whether the pool on the page was fitted to outcomes, so that the answer rests on more than beliefs."""
         return self.data.trained is None and self.found is not None and bool(self.found.state.counts.any())
 
     @property
@@ -107,7 +107,7 @@ class PageInputs:
 
     @property
     def shown(self) -> tuple[str, tuple[str, str] | None] | None:
-        """The answer and its interval as two texts; None if there is no answer."""
+        """The answer, and the ends of its interval if it has one, as texts; None if there is no answer."""
         if self.found is None:
             return None
         ends = None if self.interval is None else (brief(self.interval[0]), brief(self.interval[1]))
@@ -115,12 +115,12 @@ class PageInputs:
 
     @property
     def views(self) -> list[str]:
-        """Names of the views that the page offers."""
+        """Keys (of `VIEWS`) of the views that the page offers."""
         return [view for view in VIEWS if self.data.forecasts is not None or view not in {"events", "evidence"}]
 
 
 class Session:
-    """Assessments of one page with undo and redo, and the actions that change them."""
+    """Present, past and undone assessments of one browser tab, and the actions that change them."""
 
     def __init__(self, data: PageData, start: Assessment) -> None:
         self.name = secrets.token_urlsafe(12)
@@ -141,7 +141,7 @@ class Session:
         self._answered: tuple[Assessment, Answer | None, str] | None = None
 
     def act(self, action: Action) -> None:
-        """Do an action; if it cannot be done, leave all unchanged and set `trouble` to the reason."""
+        """Do a control's `action`; if it cannot be done, change nothing but `trouble`, which then has the reason."""
         self.trouble, self.wrong, self.used = "", "", time.monotonic()
         try:
             do = action.get("do")
@@ -175,7 +175,7 @@ class Session:
         self._answered = found
 
     def _put(self, new: Assessment, control: object, *, begins: bool) -> None:
-        """Replace the present assessment; successive changes by the same control are one step to undo."""
+        """Make `new` the present assessment; changes by one control, each without `begins`, are one step to undo."""
         if begins or self._control != control:
             self._past.append(self.present)
             del self._past[:-DEPTH]
@@ -191,7 +191,7 @@ class Session:
             self._control, self.when = None, datetime.now(UTC).astimezone()
 
     def _choose(self, action: Action) -> None:
-        """Switch to another event of the file; the beliefs about experts stay."""
+        """Switch to the event of the file that `action` has; the beliefs about experts stay."""
         f = self._data.forecasts
         if f is None:
             raise ArgumentError("there is no file to choose an event from")
@@ -200,12 +200,12 @@ class Session:
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
-        """Replace the present assessment by one from a file of --keep, as a step that can be undone."""
+        """Make `kept`, read from a file of --keep, the present assessment; that can be undone."""
         if kept != self.present:
             self._put(kept, None, begins=True)
 
     def inputs(self) -> PageInputs:
-        """Return the inputs from which to draw the page now."""
+        """Return all that the page is drawn from, with the answer computed if it is not yet."""
         if self._answered is None or self._answered[0] is not self.present:
             self._answered = _answered(self.present, self._data)
         _, found, why = self._answered
@@ -222,7 +222,7 @@ def _answered(a: Assessment, data: PageData) -> tuple[Assessment, Answer | None,
 
 
 def _looked(look: Look, action: Action) -> Look:
-    """Return the view of the page after an action that changes the view only."""
+    """Return the view options after an `action` that changes only these."""
     do, value = str(action["do"]), action.get("value")
     choices: Mapping[str, Mapping[str, object]] = {"view": VIEWS, "unit": UNITS}
     if value not in choices.get(do, [value]):
@@ -234,7 +234,7 @@ def _looked(look: Look, action: Action) -> Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """An assessment from a file of --keep, with its page and time."""
+    """Assessment from a file of --keep, with the name of its page and the time."""
 
     page: str  # the page that kept it
     when: str  # as ISO 8601 has it
@@ -242,7 +242,7 @@ class Kept:
 
 
 class Keeper:
-    """Writer of a page's assessment to a file after each change; other assessments in the file stay."""
+    """Writer of the page's assessment to a file of --keep after each change; other pages' assessments stay."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -251,7 +251,7 @@ class Keeper:
         self.failure = ""
 
     def keep(self, session: Session) -> None:
-        """Write a page's assessment to the file; if writing fails, set `failure` to the reason."""
+        """Write a session's assessment to the file; if that fails, `failure` has the reason."""
         if self._path is None:
             return
         own = Kept(session.name, session.when.isoformat(timespec="milliseconds"), session.present)
@@ -314,7 +314,7 @@ SHOWN = ("gains", "calibration", "learning")
 
 
 class Evidence:
-    """Report sections on scores and calibration, computed in a thread for the page's latest beliefs and prior."""
+    """Report sections on scores and calibration, which a thread computes for the latest beliefs and prior."""
 
     def __init__(self, data: PageData) -> None:
         self._data = data
@@ -325,7 +325,7 @@ class Evidence:
         self._ended = False
 
     def now(self, inputs: PageInputs) -> dict[str, object]:
-        """Return the HTML of the sections, or of the progress so far, and whether the page should ask again."""
+        """HTML of the sections, or of the progress so far, and whether the page should ask again ("again")."""
         key = to_toml(inputs.a.beliefs), inputs.a.prior
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
@@ -366,4 +366,4 @@ class Evidence:
 
 
 class _EndedError(Exception):
-    """Error that ends a computation whose result is no longer needed."""
+    """Error that ends the computation of sections that nobody needs any more."""

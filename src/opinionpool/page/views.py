@@ -56,7 +56,7 @@ ORDERS = {
 
 
 def top(inputs: PageInputs) -> Html:
-    """Return the top of the page: question, undo and redo, and the list of views."""
+    """Return the top of the page: the event's question, undo and redo, and buttons of the views."""
     a, f = inputs.a, inputs.data.forecasts
     if f is None:
         question = markup(
@@ -91,7 +91,7 @@ def top(inputs: PageInputs) -> Html:
 
 
 def live(inputs: PageInputs) -> str:
-    """Return the answer as a text for screen readers to speak after an action."""
+    """Return the answer as a text that screen readers speak after each action."""
     if inputs.shown is None:
         return inputs.trouble
     p, ends = inputs.shown
@@ -105,7 +105,7 @@ def trouble(inputs: PageInputs) -> Html:
 
 
 def answer(inputs: PageInputs) -> Html:
-    """Return the answer of the page with its reasons and notes, as HTML."""
+    """Return the part of the page that shows the answer: chart, reasons and notes."""
     heading = markup("<h2>Answer</h2>")
     if inputs.found is None:
         return rendered([heading, missing(inputs.trouble or "there is no answer yet")])
@@ -118,7 +118,7 @@ def answer(inputs: PageInputs) -> Html:
 
 
 def notes(inputs: PageInputs, found: Answer) -> list[Block]:
-    """Return the most important notes on the answer, with the other notes folded."""
+    """Return the most important notes on the answer, and the other notes folded."""
     first, rest = ranked(found.notes, inputs.data.forecasts, NOTES)
     more = details(counted(len(rest), "more note"), [note(sentence(each.text)) for each in rest], "notes")
     return [*(note(sentence(each.text)) for each in first), *([more] if rest else [])]
@@ -129,7 +129,7 @@ def _help(inputs: PageInputs, term: str) -> Html:
 
 
 def headline(inputs: PageInputs, found: Answer) -> list[Block]:
-    """Return blocks with the answer, its interval, and the number of independent experts as good as the panel."""
+    """The answer, its interval, and how many independent experts would be as good as the panel."""
     why, parts, shown = found.why, list[Block](), inputs.shown
     assert shown is not None
     if not inputs.a.binary:
@@ -149,7 +149,7 @@ def headline(inputs: PageInputs, found: Answer) -> list[Block]:
 
 
 def beside(inputs: PageInputs, found: Answer) -> list[Block]:
-    """Return a chart of the answer, the forecasts and their averages on one line, and its legend."""
+    """Chart of the answer, all forecasts and their averages on one line, and its legend."""
     why = found.why
     average, geometric = inputs.probability(found.average), inputs.probability(found.geometric)
     p = inputs.probability(why.probability)
@@ -168,7 +168,7 @@ def beside(inputs: PageInputs, found: Answer) -> list[Block]:
 
 
 def reasons(inputs: PageInputs, found: Answer) -> list[Block]:
-    """Return blocks that explain the answer: the chart of steps from the prior to it, and the table of forecasts."""
+    """Return the chart of steps from the prior to the answer, and the table of forecasts with their weights."""
     why, parts = found.why, list[Block]()
     if why.scale == "log-odds":
         title = "From the prior to the answer" + ("" if inputs.a.binary else f", for {inputs.event}")
@@ -185,7 +185,7 @@ def reasons(inputs: PageInputs, found: Answer) -> list[Block]:
 
 
 def assessed(a: Assessment, found: Answer | None) -> list[Block]:
-    """Return blocks with the beliefs about each expert and about all, assessed or else assumed."""
+    """Return a table of the beliefs about each expert, assessed or assumed, and sentences on beliefs about all."""
 
     def shown(value: float, assumed: bool) -> str:
         return f"{value:.2f} (assumed)" if assumed else f"{value:.2f}"
@@ -230,7 +230,7 @@ RANGES = (
 
 
 def what_if(inputs: PageInputs) -> Html:
-    """Return the view of how the answer would change, of the decision, and of one more expert."""
+    """Return the "What if" view: what moves the answer, a decision, and one more expert."""
     if inputs.found is None:
         return rendered([markup("<h2>What if</h2>"), missing(inputs.trouble or "there is no answer yet")])
     lead = f"Each bar shows how the answer changes when one thing varies and all else stays. {RANGES}"
@@ -248,7 +248,7 @@ def what_if(inputs: PageInputs) -> Html:
 
 
 def effects(inputs: PageInputs) -> list[Block]:
-    """Return a tornado chart, a sentence and a table on how far each forecast or belief moves the answer."""
+    """Tornado chart, sentence and table on how far each forecast or belief moves the answer."""
     if inputs.found is None:
         return []
     found = answers.effects(inputs.a, inputs.data, inputs.found, inputs.at)
@@ -262,7 +262,7 @@ def effects(inputs: PageInputs) -> list[Block]:
 
 
 def _most(inputs: PageInputs, found: Sequence[Effect], p: float, threshold: float | None) -> str:
-    """Return the sentences on the input that moves the answer most, and on inputs that can change the decision."""
+    """Sentences on the forecast or belief that moves the answer most, and on those that take it across `threshold`."""
     low, high = sorted(found[0].answers)
     words = f"The answer depends most on the {printable(effect_name(found[0]))}: it goes from {brief(low)} to "
     words += f"{brief(high)}."
@@ -276,7 +276,7 @@ def _most(inputs: PageInputs, found: Sequence[Effect], p: float, threshold: floa
 
 
 def _decision(inputs: PageInputs, found: Answer) -> list[Block]:
-    """Return the fields for the costs of acting and of not acting, and what to do at these costs."""
+    """Fields for the cost of acting and the loss if one does not, and what to do at these costs."""
     a = inputs.a
     if not a.binary:
         return [missing("costs of acting are about two outcomes, and this event has more")]
@@ -294,7 +294,7 @@ def _decision(inputs: PageInputs, found: Answer) -> list[Block]:
 
 
 def decision(a: Assessment, found: Answer) -> list[Block]:
-    """Return blocks on whether to act, how certain this is, and the costs; empty while a cost is unknown."""
+    """Return sentences and a table on whether to act, how certain that is, and costs; empty if a cost is unknown."""
     stake, p = answers.stake(a, found), float(np.atleast_1d(found.why.probability)[-1])
     if stake is None:
         return []
@@ -330,7 +330,7 @@ def decision(a: Assessment, found: Answer) -> list[Block]:
 
 
 def _in_100(share: float) -> str:
-    """Return a share as a number out of 100; one near 0 or 1 as "fewer than 1" or "more than 99".
+    """Return a share as a number out of 100; near 0 or 1 as "fewer than 1" or "more than 99".
 
     >>> _in_100(0.873), _in_100(0.9999), _in_100(0.0001)
     ('87', 'more than 99', 'fewer than 1')
@@ -339,7 +339,7 @@ def _in_100(share: float) -> str:
 
 
 def _money(x: float) -> str:
-    """Return an amount of money, in the user's unit, as text.
+    """Return an amount of money, in the user's unit, as text with three digits or more.
 
     >>> _money(12.3456), _money(1234567.0), _money(0.5)
     ('12.3', '1,234,567', '0.5')
@@ -348,7 +348,7 @@ def _money(x: float) -> str:
 
 
 def _candidate(inputs: PageInputs, found: Answer) -> list[Block]:
-    """Return the fields for the features of one more expert, and the gain expected from asking."""
+    """Sliders for the AUC and correlation of one more expert, and the gain expected from asking."""
     auc, alike = inputs.a.candidate.auc, inputs.a.candidate.correlation
     ends, words = (0, 0.95, 0.01), f"correlation of errors {alike:.2f}"
     good = slider("candidate_auc", "How good", auc, (*UNITS["auc"], 0.01), accuracy_words("auc", auc), term="auc")
@@ -358,7 +358,7 @@ def _candidate(inputs: PageInputs, found: Answer) -> list[Block]:
 
 
 def candidate(a: Assessment, found: Answer) -> Block:
-    """Return the gain expected from one more expert, as text."""
+    """Return the sentence on the gain expected from one more expert."""
     try:
         more = answers.one_more(a, found)
     except OpinionPoolError as error:
@@ -371,7 +371,7 @@ def candidate(a: Assessment, found: Answer) -> Block:
 
 
 def evidence(inputs: PageInputs) -> Html:
-    """Return the view that compares what the file's outcomes show with what was assessed."""
+    """Return the "Evidence" view: what the outcomes in the file show of the experts, and how the pool scores."""
     assert inputs.data.forecasts is not None
     parts: list[Block] = [markup("<h2>What the outcomes say of the experts</h2>")]
     if not inputs.data.forecasts.resolved.any():
@@ -383,7 +383,7 @@ def evidence(inputs: PageInputs) -> Html:
 
 
 def _before_and_after(inputs: PageInputs, found: Answer) -> Table:
-    """Return the table of experts' AUC, calibration and weight as assessed and after learning from outcomes."""
+    """Table of each expert's AUC, calibration and weight, as assessed and after learning from outcomes."""
     state, a = found.state, inputs.a
     before, weights = inputs.data.before(a), np.asarray(state.weights)
     own = {each.name: each for each in a.experts}
@@ -412,12 +412,12 @@ def _area(accuracy: float) -> float:
 
 
 def _change(before: float | None, after: float | None) -> str:
-    """Return a value before and after learning from the outcomes, as text."""
+    """Return a number before and after learning, as text with an arrow; a dash for None."""
     return " → ".join("–" if x is None else f"{x:.2f}" for x in (before, after))
 
 
 def events(inputs: PageInputs, pooled: Pooled) -> Html:
-    """Return the list of the file's events, with fields to search it and to choose an event."""
+    """Return the "Events" view: the file's events, with fields to search and order them and buttons to choose one."""
     forecasts, look = pooled.forecasts, inputs.look
     chosen = matching(pooled, look.search, look.order)
     shown = chosen[look.start : look.start + PAGE]
@@ -458,7 +458,7 @@ def events(inputs: PageInputs, pooled: Pooled) -> Html:
 
 
 def _likeliest(pooled: Pooled, t: int) -> str:
-    """Return as text the most probable class of event `t`, with its probability."""
+    """Return, as text, the most probable class of event `t` and its probability."""
     f = pooled.forecasts
     labels = f.classes if f.options is None else f.options[t]
     p = np.atleast_1d(pooled.probabilities[t])
@@ -468,7 +468,7 @@ def _likeliest(pooled: Pooled, t: int) -> str:
 
 
 def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
-    """Return positions, in the order `order`, of events whose name or question has all words of `search`."""
+    """Positions of events whose id or question has all words of `search`, sorted by `order`, a key of `ORDERS`."""
     f, words = pooled.forecasts, search.casefold().split()
     found = np.arange(len(f.events))
     if words:
@@ -482,7 +482,7 @@ def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
 
 
 def every_class(inputs: PageInputs, found: Answer) -> list[PageInputs]:
-    """Return scenes that show each class, the most probable first; of two classes, the second only."""
+    """Copies of `inputs` that show each class in turn, the most probable first; of two classes, the second."""
     if inputs.a.binary:
         return [replace(inputs, look=replace(inputs.look, about=1))]
     order = np.argsort(-found.why.probability, kind="stable").tolist()
