@@ -86,7 +86,7 @@ CASES = """
  93 one_expert_is_recalibrated
  94 many_classes_and_experts_need_no_covariance_for_each_class
  97 json_never_holds_nan
- 99 formulas_are_text_and_numbers_are_numbers_in_csv names_that_look_like_formulas_survive
+ 99 names_that_look_like_formulas_survive csv_gives_back_what_went_in
 101 a_corrected_outcome_replaces_everything
 """
 
