@@ -17,7 +17,7 @@ _CAME: list[int] = []
 
 
 def listen() -> None:
-    """Install handlers that raise an exception on signals to end the process; ignored signals stay ignored."""
+    """Install handlers that raise KeyboardInterrupt on signals that end a process; ignored signals stay ignored."""
     _CAME.clear()
     for name in _NAMES:
         number = getattr(signal, name, None)
@@ -31,7 +31,7 @@ def _unwind(number: int, _: FrameType | None) -> None:
 
 
 def stopped() -> bool:
-    """Return True if a signal has asked the command to end."""
+    """Return True if a signal that ends the process has come since `listen`."""
     return bool(_CAME)
 
 
@@ -41,13 +41,13 @@ def status() -> int:
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if a signal came and its exception was caught by other code."""
+    """Raise KeyboardInterrupt if a signal came and other code, such as a library, caught the exception for it."""
     if _CAME:
         raise KeyboardInterrupt
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit."""
+    """Run the command line on `arguments` (default: those of the process), and exit with its status."""
     try:
         listen()
         from opinionpool.cli.app import main as run

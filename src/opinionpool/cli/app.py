@@ -45,7 +45,7 @@ for command in (
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit."""
+    """Run the command line on `arguments` (default: those of the process), and exit with its status."""
     open_closed_streams()
     speak_utf8()
     # Before NumPy is loaded, whatever else is set: the matrices here are small, threads that wait for each other cost
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line and return the exit status."""
+    """Run the command line on `arguments` (default: those of the process), and return the exit status."""
     # What was typed is known to commands that write it down.
     typed = sys.argv[1:] if arguments is None else arguments
     try:

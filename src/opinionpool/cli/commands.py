@@ -26,7 +26,7 @@ from opinionpool.cli.options import (
     prior_option,
 )
 from opinionpool.cli.output import conclude, destination, error_line, present, progress, tell
-from opinionpool.cli.reading import Reading, find, optional_reading, pair_reading, read, reading, scored
+from opinionpool.cli.reading import Reading, examine_files, optional_reading, pair_reading, read, reading, scored
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable
 
@@ -104,7 +104,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
 
 
 def _meant(typed: str, events: Sequence[str]) -> str:
-    """Return the id in `events` that equals `typed`, up to line breaks, or the only id that begins with it."""
+    """Id in `events` that equals `typed` but for line breaks, else the only one that begins with it; else `typed`."""
     if typed in events:
         return typed
     plain = " ".join(typed.replace("\\n", " ").split())
@@ -213,7 +213,7 @@ def value(
 
 
 def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
-    """Return a panel without forecasts: the experts in `beliefs`, then numbered ones, `experts` in all."""
+    """Return one event without forecasts, by the experts in `beliefs` and numbered ones, `experts` in all."""
     import numpy as np
 
     from opinionpool.forecasts import Forecasts
@@ -227,7 +227,7 @@ def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
 
 
 def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None) -> tuple[str, list[Effect]]:
-    """Return the first open event, and how beliefs move its answer; no effects if any outcome is known."""
+    """Id of the first open event, and effects of beliefs on its answer; "" and [] if an outcome is known, or K > 2."""
     import numpy as np
 
     from opinionpool.analysis.sensitivity import sensitivity
@@ -406,7 +406,7 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
     from opinionpool.report.check import check_view
     from opinionpool.report.view import write_view
 
-    findings = find(reading, panel, load_pool(model, panel))
+    findings = examine_files(reading, panel, load_pool(model, panel))
     view, kind = check_view(findings, reading.name), writing.kind(people=True)
     with destination(writing.output) as out:
         write_view(view, kind, out)

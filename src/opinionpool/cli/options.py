@@ -92,7 +92,7 @@ class SectionedCommand(click.Command):
 
 
 def option(section: str, *flags: str, **settings: Any) -> Any:  # noqa: ANN401 - the default of a field
-    """Return the field of an options class for a command-line option; `section` is its place in the help."""
+    """Return a dataclass field for a command-line option with `flags`; `section` is the help's heading for it."""
     return field(metadata={"section": section, "flags": flags, "settings": settings})
 
 
@@ -102,7 +102,7 @@ pool_option, comparison_option, file_option, answer_option, result_option = (
 
 
 def listed_in(section: str, decorator: Decorator) -> Decorator:
-    """Return the click `decorator`, changed so that the help lists its option or argument in `section`."""
+    """Return the click `decorator` changed so that help lists its option or argument under the heading `section`."""
 
     def decorate(command: Command) -> Command:
         command = decorator(command)
@@ -114,7 +114,7 @@ def listed_in(section: str, decorator: Decorator) -> Decorator:
 
 
 def given(kind: type[Any], name: str) -> Decorator:
-    """Return a decorator that adds an option for each field of `kind`, and passes an object of `kind` as `name`."""
+    """Decorator that adds an option for each field of `kind`, and passes an object of `kind` as argument `name`."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -138,7 +138,7 @@ class Inputs:
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the files in these options that the command reads."""
+        """Names of all files that these options make the command read."""
         options: Any = self
         names = [each.name for each in fields(options) if each.metadata["settings"].get("type") is EXISTING]
         return [name for name in (getattr(self, each) for each in names) if name is not None]
@@ -172,7 +172,7 @@ class Writing:
         return 0 if self.quiet else None if self.verbose else NOTES
 
     def kind(self, *, people: bool = False) -> str:
-        """Return the format: the given one, or by file name, or "table" on a terminal or for `people`, else "csv"."""
+        """Output format: as given, else by file name, else "table" on a terminal or for `people`, else "csv"."""
         if self.format is not None:
             return self.format
         ending = "" if self.output is None else os.path.splitext(self.output)[1].lower()
@@ -181,12 +181,12 @@ class Writing:
         return "table" if people or (self.output is None and sys.stdout.isatty()) else "csv"
 
     def check(self, inputs: Sequence[str | None]) -> None:
-        """Raise, before any work is done, if the output cannot be written or is one of the files `inputs`."""
+        """Raise a UsageError, before any work is done, if the output cannot be written or is a file in `inputs`."""
         check_output(self.output, inputs, any_ending=self.format is not None)
 
 
 def check_output(output: str | None, inputs: Sequence[str | None], *, any_ending: bool = True) -> None:
-    """Raise if `output` cannot be written, is one of `inputs`, or has the file name ending of another format."""
+    """Raise a UsageError if `output` cannot be written, is in `inputs`, or (unless `any_ending`) is no .csv, .json, .txt."""
     if output is None:
         return
     if not output:
@@ -211,7 +211,7 @@ def check_output(output: str | None, inputs: Sequence[str | None], *, any_ending
 
 
 def read_prior(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> PriorOption:
-    """Return pairs (class or None, p) from words such as 0.01, 1% or CLASS=0.01; each p is strictly between 0 and 1."""
+    """Return pairs (class or None, p) from words such as 0.01, 1% or CLASS=0.01; BadParameter unless 0 < p < 1."""
     found = []
     for value in given:
         label, sign, text = value.rpartition("=")
@@ -227,7 +227,7 @@ def read_prior(_context: click.Context, _parameter: click.Parameter, given: tupl
 
 
 def _number(text: str) -> float:
-    """Return a text as a number; NaN if it is no number, or has characters that only Python reads as digits."""
+    """Return `text` as a number; NaN if it is none, or has characters that only Python reads as digits."""
     try:
         return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
@@ -237,7 +237,7 @@ def _number(text: str) -> float:
 def read_weights(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float] | None:
-    """Return weights by expert from words EXPERT=W, split at the last equals sign; None without words."""
+    """Return weights by expert from words EXPERT=W (split at the last equals sign); None if there is no word."""
     found: dict[str, float] = {}
     for value in given:
         expert, _, text = value.rpartition("=")
@@ -251,7 +251,7 @@ def read_weights(
 
 
 def read_pools(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """Return the names of pools in a list between commas; raise if there is no pool of such a name."""
+    """Return the names of pools between commas in `text`; a BadParameter if no pool is called so; None for None."""
     if text is None:
         return None
     names = tuple(name.strip() for name in text.split(","))
@@ -292,7 +292,7 @@ def beliefs_of(panel: str | None) -> Beliefs | None:
 
 
 def load_pool(model: str | None, panel: str | None = None) -> tuple[str, TrainedPool] | None:
-    """Return the file `model` and the pool saved in it; None if none is given; raise if `panel` is given too."""
+    """Return the path `model` and the pool saved there; None if it is None; a UsageError if `panel` is given too."""
     if model is None:
         return None
     if panel is not None:
@@ -305,7 +305,7 @@ def load_pool(model: str | None, panel: str | None = None) -> tuple[str, Trained
 
 @dataclass(frozen=True)
 class Pooling(Inputs):
-    """Options on the pool: name, prior, and beliefs or weights, or the file of a saved pool."""
+    """Options on the pool: its name, prior, beliefs and weights, or the file of a saved pool."""
 
     pool: str = pool_option(
         "--pool",
@@ -333,7 +333,7 @@ class Pooling(Inputs):
     )
 
     def options(self, beliefs: Beliefs | None) -> dict[str, Any]:
-        """Return the keyword arguments of the pool's constructor: weights or beliefs, if given."""
+        """Keyword arguments for the pool's constructor: `weights` or `beliefs` if given, else an empty dict."""
         if self.weights is None:
             return {} if beliefs is None else {"beliefs": beliefs}
         if self.pool not in WEIGHTED:
@@ -344,13 +344,13 @@ class Pooling(Inputs):
         return {"weights": self.weights}
 
     def beliefs(self) -> Beliefs | None:
-        """Return the beliefs of --panel; raise if they are given for a pool that is not Gaussian."""
+        """Beliefs in the file of --panel; None without it; a UsageError if --pool is not gaussian."""
         if self.panel is not None and self.pool != "gaussian":
             raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
         return beliefs_of(self.panel)
 
     def begin(self) -> tuple[Beliefs | None, tuple[str, TrainedPool] | None]:
-        """Return the beliefs of --panel and the pool of --model; raise if options exclude each other."""
+        """Beliefs of --panel, and path and pool of --model, if given; a UsageError if options exclude each other."""
         if self.model is not None and self.weights is not None:
             raise click.UsageError("--weight is given when a pool is made, and the one of --model is there already")
         beliefs, found = self.beliefs(), load_pool(self.model, self.panel)
@@ -363,7 +363,7 @@ class Pooling(Inputs):
 
 @dataclass(frozen=True)
 class Answering(Pooling):
-    """Options on the pool, and on the base rate of the events to answer."""
+    """Options on the pool, and the base rate: how often such events really happen."""
 
     base_rate: PriorOption = pool_option(  # noqa: RUF009 - a field
         "--base-rate",
@@ -378,7 +378,7 @@ class Answering(Pooling):
 
 @dataclass(frozen=True)
 class Listing(Answering):
-    """Options on the pool, the file to save it in, and which answers are listed in which order."""
+    """Options on the pool, a file to save it in, and which answers are listed in which order."""
 
     model: str | None = file_option(
         "--model",
@@ -402,7 +402,7 @@ class Listing(Answering):
     )
 
     def check(self, inputs: Sequence[str | None], writing: Writing) -> None:
-        """Raise if --save cannot be written or is an input, or a prior is given for a saved pool that learns on."""
+        """Raise a UsageError if --save cannot be written or is an input, or if a saved pool that learns on gets --prior."""
         if self.save == "-":
             raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
         check_output(self.save, inputs)
@@ -415,7 +415,7 @@ class Listing(Answering):
 
 @dataclass(frozen=True)
 class Splitting(Inputs):
-    """Options on how events are split, so that pools are scored on events from which they have not learned."""
+    """Options on cross-validation: how events are split so that pools are scored on events not learned from."""
 
     by_time: bool = comparison_option(
         "--by-time", is_flag=True, help="Score events by pools that learned only from their past."
@@ -439,13 +439,13 @@ class Splitting(Inputs):
 
     @property
     def by(self) -> str | None:
-        """Name of the split, as `opinionpool.scoring.compare` has it."""
+        """What events are split by: "time", "group", or None for at random."""
         return "time" if self.by_time else "group" if self.by_group else None
 
 
 @dataclass(frozen=True)
 class Comparing(Splitting):
-    """Options on which pools are compared, and on how events are split for this."""
+    """Options on which pools are compared, and on cross-validation."""
 
     pools: tuple[str, ...] | None = comparison_option(
         "--pools",
@@ -482,7 +482,7 @@ class Comparing(Splitting):
     panel: str | None = comparison_option("--panel", **PANEL)
 
     def without_rivals(self, forecasts: Forecasts) -> tuple[Forecasts, dict[str, Array]]:
-        """Return the forecasts without the rivals' columns, and each rival's probabilities, (T,) or (T, K)."""
+        """Forecasts without the experts of --rival, and the probabilities of each rival by name, (T,) or (T, K)."""
         if self.rival and forecasts.history is not None:
             raise click.UsageError("--rival and --time-averaged exclude each other: a rival has one answer to an event")
         for name in self.rival:
@@ -497,14 +497,14 @@ class Comparing(Splitting):
         return (forecasts.select_experts(experts) if rivals else forecasts), rivals
 
     def beliefs(self) -> Beliefs | None:
-        """Return the beliefs of --panel; raise if they are given without the Gaussian pool in --pools."""
+        """Beliefs in the file of --panel; None without it; a UsageError if gaussian is not among --pools."""
         if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
             raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
         return beliefs_of(self.panel)
 
 
 def prior_option(name: str, typed: PriorOption, forecasts: Forecasts) -> float | Array | None:
-    """Return a typed prior or base rate as pools take it: one number for two classes, else (K,) with sum 1."""
+    """A typed prior or base rate as pools take it: one number for two classes, (K,) for more; None if not typed."""
     if not typed:
         return None
     if forecasts.options is not None:

@@ -41,7 +41,7 @@ def open_closed_streams() -> None:
 
 
 def hush(stream: TextIO) -> None:
-    """Redirect a stream to the null device, so that closing it at exit cannot fail."""
+    """Redirect a stream to the null device, so that flushing it at exit cannot fail."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -70,7 +70,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
-    """Context with standard output; a pipe closed early is no error, but an output closed from the start is."""
+    """Context with standard output; a pipe that a reader closes is no error, but OSError if closed at the start."""
     if "stdout" in _CLOSED:
         raise OSError(errno.EBADF, "standard output is closed, so nobody gets the results; --output FILE writes a file")
     try:
@@ -81,7 +81,7 @@ def _standard_output() -> Iterator[TextIO]:
 
 
 def tell(*lines: str) -> None:
-    """Write lines to standard error, after flushing standard output; a closed stream is ignored."""
+    """Write lines to standard error, folded to a terminal's width; a closed stream is no error."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
@@ -96,13 +96,13 @@ def tell(*lines: str) -> None:
 
 @contextmanager
 def progress(what: str, *, log: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """Context with a function that shows a share of work done; None unless on a terminal or with `log`."""
+    """Context with a function to call with the share of the work `what` that is done; None if nobody is to see it."""
     with advancing(log or sys.stderr.isatty(), printable(what)) as advance:
         yield advance
 
 
 def present(view: View, writing: Writing) -> None:
-    """Write a view in the format and to the place that `writing` gives, then the view's sentences and notes."""
+    """Write a view to the output, in the format that `writing` has, and its sentences and notes to standard error."""
     from opinionpool.report.view import note_lines, write_view
 
     with destination(writing.output) as out:
@@ -111,7 +111,7 @@ def present(view: View, writing: Writing) -> None:
 
 
 def conclude(kind: str, *lines: str) -> None:
-    """Write closing lines to standard error; after an empty line if a table is on the same terminal."""
+    """Write lines to standard error, after an empty line if a table (`kind`) was written to the same terminal."""
     blank = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
     tell(*[""] * blank, *lines)
 

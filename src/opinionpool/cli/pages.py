@@ -35,7 +35,7 @@ from opinionpool.text import typed
 
 if TYPE_CHECKING:
     from opinionpool.analysis.diff import Diff
-    from opinionpool.cli.pool import Asked
+    from opinionpool.cli.pool import PoolRequest
     from opinionpool.forecasts import Forecasts
     from opinionpool.page.answer import PageData
     from opinionpool.page.assessment import Assessment
@@ -50,7 +50,7 @@ PAGES = ("", ".html", ".htm")
 
 @dataclass(frozen=True)
 class Reporting(Pooling):
-    """Options on a report: its title, the order of events, a pool, and an older pool to compare it with."""
+    """Options of the command report: title, order of events, the pool, and an earlier saved pool to compare with."""
 
     since: str | None = file_option(
         "--since",
@@ -83,7 +83,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
     for, measures the pool on events that it has not learned from, and ends with details for statisticians. The same
     file and options give the same page on the same day.
     """
-    from opinionpool.cli.pool import Asked
+    from opinionpool.cli.pool import PoolRequest
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import ReportOptions, find
     from opinionpool.report.page import report_page
@@ -96,7 +96,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
     check_output(path, inputs)
     beliefs, model = pooling.begin()
     forecasts = read(reading, model)
-    asked, since = Asked.of(pooling, forecasts, beliefs, model), None
+    asked, since = PoolRequest.of(pooling, forecasts, beliefs, model), None
     if pooling.since is not None:
         since = os.path.basename(pooling.since), _changes(pooling.since, forecasts, asked)
     chosen, fit, saved = Configured(asked.name, asked.options), FitOptions(asked.prior, beliefs), None
@@ -116,9 +116,9 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
 
 
 def _saved_pool(
-    forecasts: Forecasts, asked: Asked, file: str, trained: TrainedPool
+    forecasts: Forecasts, asked: PoolRequest, file: str, trained: TrainedPool
 ) -> tuple[Forecasts, Configured, FitOptions, Saved]:
-    """Return what a report on the saved pool in `file` takes: forecasts, pool, fit options and answers."""
+    """Arguments of a report on the pool saved in `file`: aligned forecasts, pool, fit options and answers."""
     from opinionpool.logodds import public_probabilities
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved
@@ -131,8 +131,8 @@ def _saved_pool(
     return kept.forecasts, Configured(trained.name, options), FitOptions(reference, options.get("beliefs")), saved
 
 
-def _changes(since: str, forecasts: Forecasts, asked: Asked) -> Diff:
-    """Return the differences between the pool saved in the file `since` and the pool of the report."""
+def _changes(since: str, forecasts: Forecasts, asked: PoolRequest) -> Diff:
+    """Differences between the pool saved in the file `since` and the pool that the report is about."""
     from opinionpool.analysis.diff import diff
     from opinionpool.estimators.files import load
     from opinionpool.streams.trained import TrainedPool
@@ -145,7 +145,7 @@ def _changes(since: str, forecasts: Forecasts, asked: Asked) -> Diff:
 
 
 def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
-    """Return title, date, command line and file digests for a report; folder names are left out for privacy."""
+    """Title, date, command line and digests of the files `inputs`; folders are left out of names in `paths`."""
     from opinionpool.report.findings import Source
 
     # With every option spelled out, also those that a file of options gave.
@@ -205,7 +205,7 @@ def open_page(
 
 
 def _data(reading: Reading | None, panel: str | None, model: str | None) -> tuple[PageData, Assessment | None]:
-    """Return the data of the page, and the page's first assessment, or None to let the page choose."""
+    """What the page answers from, and the assessment with which it begins; None lets the page choose that."""
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.answer import PageData, Source
     from opinionpool.page.assessment import blank, with_beliefs
@@ -227,8 +227,8 @@ def _data(reading: Reading | None, panel: str | None, model: str | None) -> tupl
 
 
 def _saved(reading: Reading | None, model: str, panel: str | None) -> PageData:
-    """Return the page's data from a saved pool, with the forecasts of a file if one is given."""
-    from opinionpool.cli.pool import Asked
+    """What the page answers from: the pool saved in the file `model`, and forecasts if files are given."""
+    from opinionpool.cli.pool import PoolRequest
     from opinionpool.learning.fitted import FittedPanel
     from opinionpool.page.answer import PageData, Source
 
@@ -241,7 +241,7 @@ def _saved(reading: Reading | None, model: str, panel: str | None) -> PageData:
         )
     if reading is None:
         return PageData(trained=state, source=Source(model=model))
-    kept = Asked("gaussian", None, {}, trained).on(read(reading, trained))
+    kept = PoolRequest("gaussian", None, {}, trained).on(read(reading, trained))
     return PageData(kept.forecasts, state, kept.reference, Source(reading.files, reading.words, model))
 
 

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """The fitted pool of a command, with the forecasts it answers, prior, file and notes."""
+class CommandPool:
+    """Fitted or loaded pool with which a command answers, with the forecasts that it answers."""
 
     name: str
     state: Fitted
@@ -66,7 +66,7 @@ class Kept:
 
     @property
     def reference(self) -> float | Array | None:
-        """Prior for events without one: the one given, or that of a loaded pool if others have their own; else None."""
+        """Prior for events without their own: the given one, else a loaded pool's if some have their own; else None."""
         if self.loaded is None or self.prior is not None:
             return self.prior
         if self.forecasts.prior is None or self.state.prior is None:
@@ -76,7 +76,7 @@ class Kept:
 
     @property
     def answered_with(self) -> Fitted:
-        """Fitted state whose prior is the one used for the answers, not the one used in the fit."""
+        """The fitted state, with the prior used for the answers in place of the prior used in the fit."""
         if self.loaded is not None and event_priors(self.forecasts, self.reference) is not None:
             return replace(self.state, prior=None)
         if self.loaded is None or self.prior is None:
@@ -84,7 +84,7 @@ class Kept:
         return replace(self.state, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
 
     def pooled(self, base_rate: float | Array | None) -> Pooled:
-        """Return the pool's answers for all events."""
+        """Pooled probabilities of all events in `forecasts`, shifted to `base_rate` if it is given."""
         pooled = pool_events(self.forecasts, self.name, self.state, self.reference, base_rate)
         if self.loaded is None:
             return pooled
@@ -96,7 +96,7 @@ class Kept:
         return replace(pooled, in_sample=inside)
 
     def lines(self, saved: str | None) -> list[str]:
-        """Return lines for people on the file from which the pool was loaded and the one in which it is `saved`."""
+        """Return lines for people: the file from which the pool was loaded, and the file in which it is `saved`."""
         lines = []
         if self.loaded is not None:
             lines.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
@@ -105,7 +105,7 @@ class Kept:
         return lines
 
     def facts(self, saved: str | None) -> dict[str, object]:
-        """Return facts for JSON on the pool's file, number of resolved events and fingerprint."""
+        """Facts for JSON on a pool in a file: file names, number of resolved events, fingerprint; else empty."""
         if self.trained is None:
             return {}
         stream = self.trained.stream
@@ -126,10 +126,10 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class PooledFile:
-    """A file of forecasts, with the pool that answers its events."""
+    """Forecasts of a file, with the pool that answers its events, whole or part by part."""
 
     forecasts: Forecasts  # some of them, if the file is answered in parts
-    kept: Kept
+    kept: CommandPool
     panel: str | None  # the file of beliefs
     beliefs: Beliefs | None
     rate: float | Array | None = None  # the base rate
@@ -137,33 +137,33 @@ class PooledFile:
     # of a file that is answered in parts: the parts, all forecasts, and the same pool for a part
     parts: Parts | None = None
     every: Iterator[Forecasts] | None = None
-    on: Callable[[Forecasts], Kept] | None = None
+    on: Callable[[Forecasts], CommandPool] | None = None
 
     @classmethod
     def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
-        """Read a file and fit a pool to it, or load a saved pool; options and output are checked first."""
+        """Read a file, and fit a pool to it or load one; if `topics` is False, without topics. Options are checked."""
         writing.check([*reading.inputs, *pooling.inputs])
         beliefs, model = pooling.begin()
         forecasts = read(reading, model)
         rate = prior_option("--base-rate", pooling.base_rate, forecasts) if isinstance(pooling, Answering) else None
         some = forecasts if topics else replace(forecasts, topics=None)
-        return cls(forecasts, Asked.of(pooling, forecasts, beliefs, model).on(some), pooling.panel, beliefs, rate)
+        return cls(forecasts, PoolRequest.of(pooling, forecasts, beliefs, model).on(some), pooling.panel, beliefs, rate)
 
     def facts(self) -> dict[str, object]:
-        """Return facts for JSON on the forecasts, the pool and the beliefs."""
+        """Return facts for JSON on the forecasts, the pool with its prior, and the beliefs."""
         kept = self.kept
         facts = pool_facts(self.forecasts, kept.name, kept.answered_with, self.rate)
         return facts | belief_facts(self.beliefs) | kept.facts(self.saved)
 
     def lines(self) -> list[str]:
-        """Return lines for people on the pool, its prior, its files and its beliefs."""
+        """Return lines for people on the pool, its prior, its files and the beliefs."""
         kept = self.kept
         used = pool_line(self.forecasts, kept.name, kept.answered_with, kept.given, self.rate)
         return [used, *kept.lines(self.saved), *belief_lines(self.panel, self.beliefs)]
 
 
 def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
-    """Write a probability for every event in the files; large files are read and answered in parts."""
+    """Write a probability for every event in the files of `reading`; a large file is answered part by part."""
     from opinionpool.tables.engine import is_large
     from opinionpool.tables.parts import open_parts, wants_parts
 
@@ -185,7 +185,10 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 
             first = matched(first, model[1], model[0])
             model = model[0], model[1].named(first.classes)
-        asked, rate = Asked.of(listing, first, beliefs, model), prior_option("--base-rate", listing.base_rate, first)
+        asked, rate = (
+            PoolRequest.of(listing, first, beliefs, model),
+            prior_option("--base-rate", listing.base_rate, first),
+        )
         if parts is None:
             kept = asked.on(first, learning=listing.save is not None, how=reading.options)
             file = PooledFile(first, kept, listing.panel, beliefs, rate, listing.save)
@@ -195,9 +198,14 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 
 
 def _in_parts(
-    parts: Parts, first: Forecasts, asked: Asked, panel: str | None, beliefs: Beliefs | None, rate: float | Array | None
+    parts: Parts,
+    first: Forecasts,
+    asked: PoolRequest,
+    panel: str | None,
+    beliefs: Beliefs | None,
+    rate: float | Array | None,
 ) -> PooledFile:
-    """Return a large file with its pool, which is fitted in one pass over all parts, or loaded and not updated."""
+    """Large file with its pool, which is fitted in one pass over all `parts`, or loaded and not changed."""
     if asked.model is None:
         source = PartsSource.of(parts.forecasts(), asked.prior)
         kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
@@ -212,7 +220,7 @@ def _in_parts(
 
 @dataclass(eq=False)
 class _Answers:
-    """Answers about the parts of a file, one after the other, with totals, notes and void events so far."""
+    """Answers about a file, part by part, and what is counted on the way: sizes, notes and void events."""
 
     file: PooledFile
     listing: Listing
@@ -222,7 +230,7 @@ class _Answers:
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
-        """Yield the pool's answers about each part of the file, in order."""
+        """Yield the pool's answers to be listed about each part of the file, in order."""
         for forecasts in self.file.every or [self.file.forecasts]:
             if forecasts.void is not None and not self.listing.only_open:
                 self.void |= zip(forecasts.void.events, forecasts.void.crowd.tolist(), strict=True)
@@ -236,7 +244,7 @@ class _Answers:
             yield pooled
 
     def _chosen(self, pooled: Pooled) -> tuple[Pooled, list[Note]]:
-        """Return the answers to list, in the order of --sort, and for --open a note on events without forecasts."""
+        """Answers to be listed, as --open and --sort say, and a note on open events without a forecast."""
         if self.listing.only_open:
             unresolved = ~pooled.forecasts.resolved
             blank = int((unresolved & (pooled.forecasts.crowd == 0)).sum())
@@ -248,7 +256,7 @@ class _Answers:
 
     @property
     def size(self) -> Totals:
-        """Totals of the parts answered so far."""
+        """Numbers of events, experts and forecasts in the parts answered so far."""
         return reduce(add, self.sizes or [Totals.of(self.file.forecasts)])
 
     def notes(self) -> tuple[Note, ...]:
@@ -262,7 +270,7 @@ class _Answers:
 
 
 def _write(file: PooledFile, listing: Listing, writing: Writing) -> None:
-    """Write the answers part by part, then save the pool if asked to, and write the summary."""
+    """Write the answers part by part, then save the pool if a file is named, and write the summary."""
     found, kind = _Answers(file, listing), writing.kind()
     summary: dict[str, object] = {}
 
@@ -292,8 +300,8 @@ def _write(file: PooledFile, listing: Listing, writing: Writing) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """The pool for which a command asks: by name, prior and options, or by the file that has it."""
+class PoolRequest:
+    """The pool that options of a command ask for: by name, prior and options, or by a file that has it."""
 
     name: str
     prior: float | Array | None
@@ -303,17 +311,17 @@ class Asked:
     @classmethod
     def of(
         cls, pooling: Pooling, forecasts: Forecasts, beliefs: Beliefs | None, model: tuple[str, TrainedPool] | None
-    ) -> Asked:
-        """Return the pool for which the options in `pooling` ask, with a prior for the classes of `forecasts`."""
+    ) -> PoolRequest:
+        """The request that the options in `pooling` make, with a prior for the classes of `forecasts`."""
         prior = prior_option("--prior", pooling.prior, forecasts)
         return cls(pooling.pool, prior, pooling.options(beliefs), model)
 
-    def fitted(self, state: Fitted, forecasts: Forecasts, trained: TrainedPool | None = None) -> Kept:
-        """Return the pool with `state`, the result of fitting it to `forecasts`."""
-        return Kept(self.name, state, forecasts, self.prior, self.prior is not None, trained, None, state.notes)
+    def fitted(self, state: Fitted, forecasts: Forecasts, trained: TrainedPool | None = None) -> CommandPool:
+        """The command's pool from `state`, the result of fitting the requested pool to `forecasts`."""
+        return CommandPool(self.name, state, forecasts, self.prior, self.prior is not None, trained, None, state.notes)
 
-    def on(self, forecasts: Forecasts, *, learning: bool = False, how: ReadOptions | None = None) -> Kept:
-        """Return the pool to answer `forecasts`: fitted to them, or loaded, and if `learning` then updated by them."""
+    def on(self, forecasts: Forecasts, *, learning: bool = False, how: ReadOptions | None = None) -> CommandPool:
+        """The command's pool for `forecasts`: fitted to them, or loaded, and if `learning` then updated by them."""
         if learning and forecasts.options is not None:
             raise ArgumentError(
                 "--save keeps pools of events that share their classes, and these have options of their own; leave it "
@@ -333,7 +341,7 @@ class Asked:
 
     def _from_file(
         self, forecasts: Forecasts, file: str, trained: TrainedPool, *, learning: bool, how: ReadOptions | None
-    ) -> Kept:
+    ) -> CommandPool:
         trained = trained if learning else trained.named(forecasts.classes)
         if learning:
             before, now = trained.duplicates, None if how is None else how.duplicates
@@ -357,4 +365,4 @@ class Asked:
             notes = (*trained.learned.notes, *answers.unlearned(forecasts, trained))
         given = self.prior is not None or (trained.stream is not None and trained.stream.prior is not None)
         aligned = forecasts.by_experts(trained.experts)
-        return Kept(trained.name, trained.learned, aligned, self.prior, given, trained, file, notes)
+        return CommandPool(trained.name, trained.learned, aligned, self.prior, given, trained, file, notes)

@@ -29,7 +29,7 @@ OPTIONS_FILE = "opinionpool.toml"
 
 @dataclass(frozen=True)
 class Reading:
-    """Files of forecasts and the options to read them, from the command line or a file of options."""
+    """Names of files of forecasts, and options to read them, from the command line or a file of options."""
 
     files: tuple[str, ...]
     outcomes: str | None
@@ -60,12 +60,12 @@ class Reading:
 
 
 def reading(command: Command) -> Command:
-    """Decorate a command with the argument FILE and the options on reading it, passed as ``reading``."""
+    """Add the argument FILE and the options on reading to a command, which gets them as ``reading``, a `Reading`."""
     return _with_options(_gather_reading(command), _files("FILE...", _some_files))
 
 
 def optional_reading(command: Command) -> Command:
-    """Decorate a command as `reading` does, but without files ``reading`` is None."""
+    """Add the argument FILE and options on reading to a command; ``reading`` is None if no file is given."""
 
     @functools.wraps(command)
     def wrapper(reading: Reading | None, **given: object) -> object:
@@ -78,7 +78,7 @@ def optional_reading(command: Command) -> Command:
 
 
 def pair_reading(command: Command) -> Command:
-    """Decorate a command with --files OLD_FILE NEW_FILE and the options to read these, passed as ``reading``."""
+    """Add --files OLD_FILE NEW_FILE and the options on reading to a command, which gets them as ``reading``."""
     files = click.option(
         "--files",
         nargs=2,
@@ -92,14 +92,14 @@ def pair_reading(command: Command) -> Command:
 
 
 def scored(command: Command) -> Command:
-    """Decorate a command with the options on reading that affect scores only."""
+    """Add to a command those options on reading that only matter for scores."""
     for name, option in OPTIONS.items():
         command = command if option.flag is None else listed_in(COMPARISON, _declared(name, option))(command)
     return command
 
 
 def _none_without_files(command: Command, what: str) -> Command:
-    """Return the command with ``reading`` None if no files are given; options on reading are an error then."""
+    """Wrap a command so that ``reading`` is None without files; an option on reading is then an error."""
 
     @functools.wraps(command)
     def wrapper(reading: Reading, **given: object) -> object:
@@ -115,7 +115,7 @@ def _files(metavar: str, check: Command) -> Decorator:
 
 
 def _existing_files(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `names`; raise if a name is no file, folder or pattern that matches a file."""
+    """Return `names`; a BadParameter if one is neither a file, a folder nor a pattern that matches a file."""
     import glob
 
     for name in names:
@@ -127,7 +127,7 @@ def _existing_files(_context: click.Context, _parameter: click.Parameter, names:
 
 
 def _some_files(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `names`, checked as by `_existing_files`; raise if there are no names."""
+    """Return `names` if there are some and each exists; otherwise an error as click makes it."""
     if not names and not context.resilient_parsing:
         others = [each for each in context.command.params if isinstance(each, click.Argument) and each is not parameter]
         missing = next((each.name for each in others if each.name), "file").upper()
@@ -136,7 +136,7 @@ def _some_files(context: click.Context, parameter: click.Parameter, names: tuple
 
 
 def _with_options(command: Command, files: Decorator) -> Command:
-    """Decorate a command with its files and the options on how to read the files."""
+    """Add the argument or option for `files`, and the options on how to read them, to a command."""
     options: list[Decorator] = [
         files,
         click.option(
@@ -166,7 +166,7 @@ def _with_options(command: Command, files: Decorator) -> Command:
 
 
 def _declared(name: str, option: Option) -> Decorator:
-    """Return the click decorator for the option on reading called `name`."""
+    """Return the click decorator that adds the option on reading called `name` to a command."""
     flag = option.flag or "--" + option_name(name, option.repeated)
     if option.kind == "flag":
         return click.option(flag, name, is_flag=True, help=option.help)
@@ -186,7 +186,7 @@ def _declared(name: str, option: Option) -> Decorator:
 
 
 def _gather_reading(command: Command) -> Command:
-    """Wrap a command so that files and options on reading are passed as one object, ``reading``."""
+    """Wrap a command so that files and options on reading are passed to it as one `Reading`."""
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> object:  # noqa: ANN401 - what options hold
@@ -203,14 +203,14 @@ def _gather_reading(command: Command) -> Command:
 
 
 def _options_beside(file: str) -> str | None:
-    """Return the path of the file of options in the data's folder; None if the folder has none."""
+    """Path of the file of options in the folder of the data `file`; None if there is none."""
     folder = file if os.path.isdir(file) else os.path.dirname(file)
     path = os.path.join(folder, OPTIONS_FILE)
     return path if file != "-" and os.path.isfile(path) else None
 
 
 def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
-    """Return files and options on reading; the command line has precedence over the file of options."""
+    """`Reading` of `files` with options `own`, which win over those in the options file `file`."""
     context = click.get_current_context()
     named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if topic is not None:
@@ -229,7 +229,7 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
 
 
 def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
-    """Return the options on reading, with the saved pool's classes, grades and scales if there is a pool."""
+    """Options on reading, completed by a saved pool's experts, classes and scales if `model` is one."""
     if model is None:
         return reading.options
     from opinionpool.scales import scale_of, scales_given
@@ -255,7 +255,7 @@ def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Read
 
 
 def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
-    """Return the forecasts in files, with the saved pool's classes if there is one; an error lists all faults."""
+    """Read the files; with the classes of the saved pool in `model`, if given. A TableError lists all faults."""
     from opinionpool.tables.parse import read_table
     from opinionpool.tables.read import open_tables
 
@@ -277,7 +277,7 @@ def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Fore
 
 
 def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
-    """Return one error with all faults that prevent reading the files, and command lines that would read them."""
+    """Return `error` with all faults that prevent reading added, and with command lines that would read the files."""
     from opinionpool.tables.diagnosis import diagnose
     from opinionpool.tables.engine import is_large
 
@@ -294,13 +294,13 @@ def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> Ta
 
 
 def typed_again(reading: Reading, way: ReadOptions) -> list[str]:
-    """Return the present command line as words, with the options on reading replaced by all options of `way`."""
+    """Return the words of the present command line, with the options `way` for its options on reading."""
     name, arguments, options = _typed()
     return ["opinionpool", name, *reading.files, *arguments, *replace(reading, options=way).words, *options]
 
 
-def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
-    """Return what `check` reports: contents of the files, fit of beliefs or saved pool, and obstacles to pooling."""
+def examine_files(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
+    """Return what the command check reports: contents of the files, model checks, and obstacles to pooling."""
     from opinionpool.report.check import examine, examined_in_parts
     from opinionpool.tables.diagnosis import diagnose
     from opinionpool.tables.parts import open_parts, wants_parts
@@ -329,7 +329,7 @@ def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPo
 
 
 def _typed() -> tuple[str, list[str], list[str]]:
-    """Return the present command as typed: name, arguments but FILE, and options but those on reading."""
+    """Words of the present command: its name, its arguments but FILE, and its options but those on reading."""
     context = click.get_current_context()
     line = list(context.find_root().obj or [])
     raw, _, _ = context.command.make_parser(context).parse_args(line[1:])

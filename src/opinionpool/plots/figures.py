@@ -54,7 +54,7 @@ LOOKS = (
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Scores of one method in a figure."""
+    """Scores of one method by number of experts, as drawn in a figure of the paper."""
 
     label: str  # name in the legend
     mean: Array  # (P,); mean scores
@@ -95,7 +95,7 @@ def family(
     title: str,
     every: int = 1,
 ) -> Axes:
-    """Draw one curve (name, values (P,)) for each value of a parameter named `title`; marker `every` so many points."""
+    """Draw curves (name, values (P,)) over `x`, with a marker at `every` so many points; `title` heads the legend."""
     with styled():
         for place, (label, y) in enumerate(curves):
             shift = place * every // max(len(curves), 1)
@@ -105,7 +105,7 @@ def family(
 
 
 def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple[str, str]) -> Axes:
-    """Draw mean scores by number of experts with bands of `BAND` standard errors, expected scores as thin lines."""
+    """Draw mean scores by number of experts, with bands of `BAND` standard errors; expected scores as thin lines."""
     with styled():
         for place, line in enumerate(lines):
             colour = LOOKS[place][0]
@@ -125,7 +125,7 @@ def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Context manager with the style of all drawings; an OpinionPoolError if Matplotlib is not installed."""
+    """Context with the style of all drawings; an OpinionPoolError if Matplotlib is not installed."""
     try:
         from matplotlib import rc_context
     except ImportError:

@@ -83,7 +83,7 @@ def weights(fitted: Any, ax: Axes | None = None, *, level: float = 0.9) -> Axes:
 
 
 def _rows(ax: Axes, names: Sequence[str], value: Array, low: Array, high: Array) -> bool:
-    """Draw one row per name with a point and its interval, first at the top; return True if there is an interval."""
+    """Draw a row for each name, from the top: a point and its interval; return True if an interval is known."""
     y = np.arange(len(names))[::-1]
     known = np.isfinite(low)
     ax.hlines(y[known], low[known], high[known], color=POOL, alpha=0.5, linewidth=2)
@@ -200,7 +200,7 @@ def reliability(
 
 
 def _check_order(given: npt.NDArray[Any], outcomes: npt.NDArray[Any]) -> None:
-    """Raise an error for fractional outcomes, which show that the arguments are in scikit-learn's order."""
+    """Raise an ArgumentError if outcomes are fractions: then the arguments are in scikit-learn's order."""
     known = outcomes[~np.isnan(outcomes)] if outcomes.dtype.kind == "f" else np.zeros(1)
     if not (known % 1).any():
         return
