@@ -186,7 +186,7 @@ class Writing:
 
 
 def check_output(output: str | None, inputs: Sequence[str | None], *, any_ending: bool = True) -> None:
-    """Raise a UsageError if `output` cannot be written, is in `inputs`, or (unless `any_ending`) is no .csv, .json, .txt."""
+    """Raise a UsageError if `output` cannot be written, is in `inputs` or, if not `any_ending`, has a wrong ending."""
     if output is None:
         return
     if not output:
@@ -402,7 +402,7 @@ class Listing(Answering):
     )
 
     def check(self, inputs: Sequence[str | None], writing: Writing) -> None:
-        """Raise a UsageError if --save cannot be written or is an input, or if a saved pool that learns on gets --prior."""
+        """Raise a UsageError if --save cannot be written or is an input, or a saved pool that learns on has --prior."""
         if self.save == "-":
             raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
         check_output(self.save, inputs)
