@@ -153,7 +153,7 @@ def keep_in_range(rho: float, n: int) -> float:
 
 
 def full_parts(evidence: ResolvedEvents, means: Means) -> tuple[Parts, Array]:
-    """Parts with a correlation for each pair, if all answered each event, and R; LearningError if events are few."""
+    """Parameters with a correlation for each pair, if all answered all; and R. LearningError if events are few."""
     r = correlations(residual_products(evidence, means))
     different = len(distinct(r))
     terms = int(means.terms[0])

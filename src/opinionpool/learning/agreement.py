@@ -31,7 +31,7 @@ STILL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Agreement of each of N experts with the others, and the relative accuracy that it implies."""
+    """How much each of N experts agrees with the others, and the relative accuracy that this implies."""
 
     correlation: Array  # (N,); of an expert with the mean of the others, shrunken towards the panel's
     accuracy: Array  # (N,); relative, with a geometric mean of 1
@@ -43,7 +43,7 @@ class Agreement:
     def among(
         cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool = False
     ) -> Agreement:
-        """Agreement from M `contrasts` (M, K - 1) and event `weight` (T,); `options` if classes differ by event."""
+        """Experts' agreement, from log-ratios less the prior's, `contrasts` (M, K - 1), of M forecasts on T events."""
         sums = _Sums.of(event, expert, contrasts, weight, experts, options=options)
         count = np.maximum(sums.count, 1.0)
         spread = np.sqrt(np.maximum(sums.own / count, 0.0))
@@ -65,13 +65,13 @@ class Agreement:
 
     @property
     def tells(self) -> bool:
-        """Whether agreement changes the prior: implied accuracies differ, or errors correlate more than is believed."""
+        """True if agreement changes the prior: implied accuracies differ, or errors correlate more than is believed."""
         differ = max(np.ptp(self.accuracy), np.ptp(self.sharpness)) > STILL
         return bool(differ or self.least > CORRELATIONS[0])
 
 
 def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
-    """Accuracies μ* of calibrated experts whose mean `square` of whitened contrasts is 2dμ*²/K + 2dμ*, d = K - 1."""
+    """Accuracies μ* of calibrated experts whose contrasts (log-ratios less the prior's) have the mean `square`."""
     half = (d + 1.0) / 2.0
     return np.asarray(half * (np.sqrt(1.0 + np.maximum(square, STILL) / (d * half)) - 1.0))
 
@@ -93,7 +93,7 @@ def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
 
 
 def _shrunken(values: Array, seen: Array, worth: float) -> Array:
-    """Return `values` (N,), from `seen` (N,) events each, shrunken towards their mean, counted as `worth` events."""
+    """`values` (N,), from `seen` (N,) events each, shrunken towards their mean, which counts as `worth` events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
     return np.asarray((seen * values + worth * mean) / (seen + worth))
@@ -101,7 +101,7 @@ def _shrunken(values: Array, seen: Array, worth: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums of squares and products about means for each expert, over the events that other experts forecast, too."""
+    """Sums for each expert's correlation with the mean of the others, over the events that others forecast, too."""
 
     count: Array  # (N,); weight of the events
     # own, others, product: (N,); squares of the expert's contrasts, of the others' mean contrasts, and products of both
@@ -137,7 +137,7 @@ class _Sums:
 
 
 def limited(contrasts: Array) -> Array:
-    """Contrasts (..., K - 1), scaled down where the root mean square of log-odds between classes exceeds `FURTHEST`."""
+    """Log-ratios less the prior's, `contrasts` (..., K - 1), scaled down where they are larger than `FURTHEST`."""
     if contrasts.shape[-1] == 1:
         return np.clip(contrasts, -FURTHEST, FURTHEST)
     length = np.sqrt(inner_products(contrasts, contrasts) / contrasts.shape[-1])

@@ -62,7 +62,7 @@ class ArraySource:
         classes: Sequence[object] | None = None,
         prior: npt.ArrayLike | None = None,
     ) -> ArraySource | None:
-        """Source of forecasts `q` (T, N), or (T, N, K) for K > 2, and outcomes `y` (T,); None if these need a copy.
+        """Source of forecasts `q` (T, N), or (T, N, K) if K > 2, and outcomes `y` (T,); None if they must be copied.
 
         Outcomes are 0, 1 or NaN (unresolved); if K labels `classes` are given, positions of these or -1 (unresolved).
         """
@@ -82,7 +82,7 @@ class ArraySource:
         return numbered(self.q.shape[1])
 
     def serves(self, request: Request) -> bool:
-        """Whether the array suffices for `request`: by sums over events, or by a sample of many binary events."""
+        """True if the array itself suffices for the fit `request`, by sums over events or by a sample of events."""
         request = request.about(len(self.classes))
         if request.by_moments:
             return self.sums(request) is not None
@@ -100,7 +100,7 @@ class ArraySource:
         return rooms(self.q.shape[1], len(self.classes))
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums over all events; None if too many different sets of experts answered an event."""
+        """Sums over all events for fits by averages; None if too many different sets of experts answered together."""
         floor = request.settings.floor
         if floor not in self._sums:
             found = dense_statistics(self.q, self.outcomes, self.prior, floor, self.experts)
@@ -113,11 +113,11 @@ class ArraySource:
 
     @cached_property
     def _sums(self) -> dict[float, Sums | None]:
-        """Cache of the results of `sums`, by floor."""
+        """Cache of the results of `sums`, by the floor of forecasts."""
         return {}
 
     def problem(self) -> Problem:
-        """Problem with the sample of events that `opinionpool.learning.learn.learn` draws from the same forecasts.
+        """Return what to learn from: the same sample of events that `learn` draws from these forecasts.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class ArraySource:
         )
 
     def _in_blocks(self, outcomes: Index, some: Forecasts, floor: float) -> Iterator[_ArrayBlock]:
-        """Yield all resolved events in blocks; `outcomes` (T,) are of all events, `some` is a sample of forecasts."""
+        """Yield all resolved events in blocks; `outcomes` (T,) are of all events, `some` is a sample of the events."""
         zero = rounded_zeros(some, floor)
         reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
         for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
@@ -165,7 +165,7 @@ def _zeros_and_ones(y: npt.NDArray[Any]) -> Codes | None:
 
 
 def _counts(outcomes: Codes, classes: int) -> Array:
-    """Number of events with each outcome, (K,)."""
+    """Return the number of events with each outcome, (K,)."""
     return np.array([np.count_nonzero(outcomes == k) for k in range(classes)], dtype=np.float64)
 
 
@@ -179,22 +179,22 @@ class _ArrayBlock(NamedTuple):
     offset: Array  # (1,); log-odds of the believed prior
 
     def among(self, first: Index, away: Array) -> _ArrayBlock:
-        """Block with forecasts by the distinct experts `first` only, and with the believed prior L° − `away`."""
+        """Return the block with forecasts by only the experts `first`, and with the prior's log-odds less `away`."""
         q = self.q if len(first) == self.q.shape[1] else self.q[:, first]
         return self._replace(q=q, offset=self.offset - away)
 
     @property
     def in_comparison(self) -> _ArrayBlock:
-        """The block itself: its events are independent."""
+        """Return the block itself, as independent events count alike in fits and in comparisons."""
         return self
 
     @property
     def contrasts(self) -> Array:
-        """Contrasts L − L°, (t, N, 1), NaN where missing."""
+        """Log-odds of forecasts less the prior's, (t, N, 1), NaN where missing."""
         return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""
         answered = ~np.isnan(self.q).all(axis=1)
         odds = floored_log_odds(self.q[answered], self.bounds, np.empty((np.count_nonzero(answered), self.q.shape[1])))
         event, expert = np.nonzero(~np.isnan(odds))
@@ -202,7 +202,7 @@ class _ArrayBlock(NamedTuple):
         return by_average_and_expert(event, expert, given, np.ones(len(odds)), odds.shape[1])
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Observations for the regression of outcomes on robust contrasts, missing contrasts imputed by `fill`."""
+        """Return the data of the regression of outcomes on contrasts, moderated; missing ones are imputed by `fill`."""
         full = extremes.deviation_of(self.q, self.bounds, self.reference)[..., None]
         offset, weight = np.broadcast_to(self.offset, (len(full), 1)), np.ones(len(full))
         missing = np.isnan(full)
@@ -214,7 +214,7 @@ class _ArrayBlock(NamedTuple):
 
 
 def _keys_and_counts(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
-    """Hash of each event (T,), number of each expert's resolved forecasts (N,), mask of those with a forecast (N,)."""
+    """Hash of each event (T,); number of each expert's forecasts on resolved events, and whether it has any, (N,)."""
     t, n = q.shape
     counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
     keys = np.empty(t, dtype=np.uint64)
@@ -247,7 +247,7 @@ def _complete(block: Floats) -> bool:
 
 
 def _fits(q: Floats, y: Floats, classes: int) -> bool:
-    """Whether forecasts `q` and outcomes `y` have suitable types and shapes, and events are many."""
+    """True if `q` and `y` have types and shapes that can be read without a copy, and events are many."""
     if q.shape[2:] != (() if classes == 2 else (classes,)) or q.ndim < 2 or y.shape != q.shape[:1]:
         return False
     if q.dtype not in ((np.float64, np.float32) if classes == 2 else (np.float64,)):

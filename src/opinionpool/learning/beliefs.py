@@ -81,7 +81,7 @@ Given: TypeAlias = Belief | float | tuple[float, float] | Mapping[str, float] | 
 
 
 class _Range(NamedTuple):
-    """Range of a feature's values: above `least` (or from `least` on, if `closed`) up to `most`."""
+    """Possible values of a feature: above `least` (or from `least` on, if `closed`), up to `most`."""
 
     least: float
     most: float
@@ -159,7 +159,7 @@ class ExpertBeliefs:
             )
 
     def get(self, name: str) -> Belief | None:
-        """The belief about the feature `name`; None if there is none."""
+        """Return the belief about the feature `name`; None if there is none."""
         if type(name) is not str or name not in _names(self):
             one_of(name, "name", _names(self))
         found = getattr(self, name)
@@ -313,7 +313,7 @@ def read_beliefs(path: str | os.PathLike[str]) -> Beliefs:
 
 
 def _toml_advice(raw: bytes, error: str) -> str:
-    """Advice on how to correct the line that is not TOML."""
+    """Advice on how to correct the line of a file that is not TOML; `error` is the parser's message."""
     found = re.search(r"at line (\d+)", error)
     lines = raw.decode("utf-8-sig").splitlines()
     line = lines[int(found[1]) - 1].strip() if found and int(found[1]) <= len(lines) else ""
@@ -327,7 +327,7 @@ def _toml_advice(raw: bytes, error: str) -> str:
 
 
 def _assessed(name: str, given: object) -> Belief | None:
-    """Belief of infinite worth in the value `given`; None if no value is given, so that the feature is learned."""
+    """Return `given` as a belief of infinite worth; None if no value is given, so that the feature is learned."""
     if given is None:
         return None
     belief = Belief.of(given, name)
@@ -378,7 +378,7 @@ def _plain(beliefs: ExpertBeliefs) -> dict[str, Any]:
 
 
 def _converted(name: str, belief: Belief) -> Belief:
-    """Belief about the absolute accuracy mu* (paper, equation 15), converted from an elicited measure of accuracy."""
+    """Belief about the accuracy mu* (paper, equation 15), from one about the measure `name`, such as an AUC."""
     try:
         return Belief(ELICITED[name](belief.value), belief.worth)
     except OpinionPoolError as error:
@@ -386,12 +386,12 @@ def _converted(name: str, belief: Belief) -> Belief:
 
 
 def _as_share(value: float) -> str:
-    """Advice on a number that looks like a percentage; else an empty text."""
+    """Advice for an error about a `value` that looks like a percentage; else an empty text."""
     return f"; if {value:g}% is meant, write {value / 100:g}" if 1 < value <= 100 else ""
 
 
 def _number(value: object, what: str) -> float:
-    """Return the value as a float; NaN, truth values and text are errors."""
+    """Return `value` as a float; an ArgumentError, which names `what`, for NaN, truth values and text."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{what} must be a number, and it is {_described(value)}; write 0.6, without quotes")
     try:

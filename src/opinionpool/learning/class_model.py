@@ -37,7 +37,7 @@ ONE = "experts have one weight for all classes"
 
 
 class Fitted(NamedTuple):
-    """Posterior of coefficients whose independent normal priors have the standard deviations `roots` (P,)."""
+    """Posterior of P coefficients under one prior: independent normals with standard deviations `roots` (P,)."""
 
     roots: Array
     mean: Array  # (P,)
@@ -46,7 +46,7 @@ class Fitted(NamedTuple):
 
     @classmethod
     def of(cls, about: Quadratic, roots: Array) -> Fitted:
-        """Posterior by the quadratic log-likelihood `about`, with the prior standard deviations `roots`."""
+        """Posterior from a quadratic log-likelihood, `about`, and the prior standard deviations `roots`."""
         precision, slope = roots[:, None] * about.curvature * roots + np.eye(len(roots)), roots * about.slope
         mean = np.linalg.solve(precision, slope)
         evidence = about.constant + float(slope @ mean - np.linalg.slogdet(precision)[1]) / 2.0
@@ -60,22 +60,22 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Fits for each size, in `CLASS_SPREADS`, of differences between classes in weight; the first has none."""
+    """Fits for several prior standard deviations (`CLASS_SPREADS`) of weight differences between classes; first 0."""
 
     found: list[Fitted]
 
     @property
     def centre(self) -> Array:
-        """Posterior mean of the coefficients, over all fits."""
+        """Posterior mean of the coefficients, averaged over all fits."""
         return np.asarray(self.probability @ np.array([each.mean for each in self.found]))
 
     @property
     def probability(self) -> Array:
-        """Posterior probabilities of the fits."""
+        """Posterior probability of each fit, by its marginal likelihood."""
         return posterior_probabilities([each.evidence for each in self.found], CLASS_PROBABILITIES)
 
     def average(self, *, differ: bool = False) -> tuple[Array, Array]:
-        """Posterior mean and covariance of the coefficients, over all fits or, if `differ`, over all but the first."""
+        """Posterior mean and covariance of coefficients, averaged over all fits, or, if `differ`, all but the first."""
         probability, found = self.probability[differ:], self.found[differ:]
         share, values = probability / probability.sum(), np.array([each.mean for each in found])
         away = values - share @ values
@@ -140,7 +140,7 @@ def with_class_model(
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
-    """Copy of `learned` with a full panel, made from the `coefficients` and their `covariance`."""
+    """Copy of `learned` with a panel whose weights differ between classes by the `coefficients`."""
     posterior = learned.posterior
     if posterior is not None:
         common = {each.name: getattr(posterior, each.name) for each in fields(posterior)}
@@ -155,7 +155,7 @@ def _alternatives(
     every: Blocks | None,
     topics: TopicEffects | None,
 ) -> Alternatives:
-    """Fits for each of `CLASS_SPREADS`, to the events `rows` of `data`, or to the blocks of `every` if there is one."""
+    """Fits for each of `CLASS_SPREADS`, to the events `rows` of `data`, or to all blocks of `every` if given."""
     roots = [weights.roots(*each) for each in CLASS_SPREADS]
     one = None if every else _design(weights, data, rows, topics)
 
@@ -178,7 +178,7 @@ def _alternatives(
 
 
 def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: TopicEffects | None) -> Design:
-    """Design of the events `rows`, weighted by frequency, whose offsets are the answers of the symmetric panel."""
+    """Regression of outcomes of the events `rows`, whose offsets are answers by equal weights for all classes."""
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
     beyond = weights.pooled(believed)
     if topics is not None and data.topics is not None:
@@ -191,5 +191,5 @@ def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: To
 
 
 def _with(learned: FittedPanel, text: str) -> FittedPanel:
-    """Copy of `learned` with the note `text` on whether weights differ between classes."""
+    """Return `learned` with the note `text` on whether weights differ between classes."""
     return replace(learned, notes=(*learned.notes, Note("class-model", text)))

@@ -29,8 +29,8 @@ from opinionpool.model.panel import Panel, PoolingPanel
 class ClassWeights:
     """Coefficients by which each expert's weight may differ between classes from its one weight for all classes.
 
-    There are P coefficients: K - 1 for each of the F `features`, which are made from the contrasts of the V distinct
-    ones among the informative experts.
+    There are P coefficients: K - 1 for each of the F `features`, which are made from the contrasts (log-ratios less the
+    prior's) of V experts: the informative ones without duplicates.
     """
 
     panel: Panel
@@ -42,7 +42,7 @@ class ClassWeights:
 
     @cached_property
     def informative(self) -> Index:
-        """Indices of the informative experts, (n,)."""
+        """Positions of the n informative experts, (n,)."""
         return np.flatnonzero(self.panel.informative)
 
     @cached_property
@@ -52,7 +52,7 @@ class ClassWeights:
 
     @cached_property
     def source(self) -> Index:
-        """Group of duplicates, 0 .. V - 1, to which each informative expert belongs, (n,)."""
+        """Group, 0 .. V - 1, of experts with equal forecasts that each informative expert belongs to, (n,)."""
         source = self.panel.parts.source
         return np.unique(self.informative if source is None else source[self.informative], return_inverse=True)[1]
 
@@ -67,22 +67,22 @@ class ClassWeights:
         return (1 + len(self.first) * self.free) * self.free
 
     def pooled(self, contrasts: Array) -> Array:
-        """What the symmetric panel (one weight for all classes) adds to the prior's log-ratios, (T, K - 1)."""
+        """Return what weights that are equal for all classes add to the prior's log-ratios, (T, K - 1)."""
         own = contrasts[:, self.informative]
         weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.informative]
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
     def roots(self, together: float, deviation: float) -> Array:
-        """Prior sds of the coefficients, (P,): 1 for the intercept, `together` for mean weights, else `deviation`."""
+        """Prior standard deviations, (P,): 1 for the intercept, `together` for mean weights, else `deviation`."""
         d, own = self.free, (len(self.first) - 1) * self.free
         return np.repeat([1.0, together, deviation], [d, d * d, own * d])
 
     def features(self, contrasts: Array) -> Array:
         """Regressors (T, F) in which the answers' log-ratios are linear; 0 for events that nobody answered.
 
-        Coefficients are a matrix (F, K - 1), times `turn`: an intercept, what the experts say on average, and
-        how they differ in V - 1 orthonormal directions.
+        They are an intercept, what the experts forecast on average, and how they differ in V - 1 orthonormal
+        directions. Coefficients are a matrix (F, K - 1), times `turn`.
         """
         own = contrasts[:, self.informative]
         full = self.panel.parts.subset(self.informative).fill(own - self.bias)[:, self.first]
@@ -96,7 +96,7 @@ class ClassWeights:
 
     @cached_property
     def turn(self) -> Array:
-        """Map from whitened coordinates to log-ratios, (K - 1, K - 1)."""
+        """Matrix (K - 1, K - 1) from orthonormal coordinates, in which all classes are alike, to log-ratios."""
         return unwhitened(np.eye(self.free))
 
     @cached_property
@@ -105,7 +105,7 @@ class ClassWeights:
         return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
 
     def matrices(self, coefficients: Array) -> Array:
-        """Weight matrices A_i of the distinct experts, from contrasts to log-ratios, (V, K - 1, K - 1)."""
+        """Weight matrices A_i of V distinct experts, from contrasts to log-ratios, (V, K - 1, K - 1)."""
         n, d = len(self.first), self.free
         blocks = coefficients[d:].reshape(n, d, d)
         beyond = believed_slope(n) / n * blocks[0] + np.tensordot(self.between, blocks[1:], 1)
@@ -113,7 +113,7 @@ class ClassWeights:
         return np.asarray(weights[:, None, None] * np.eye(d) + whitened(np.eye(d)) @ beyond @ self.turn)
 
     def full_panel(self, coefficients: Array) -> FullPanel:
-        """Full panel (weights that differ between classes) with the `coefficients` (P,)."""
+        """Return the panel whose weights differ between classes by the `coefficients` (P,)."""
         k, d, n = self.free + 1, self.free, len(self.first)
         sigma = self.panel.subset(self.informative[self.first].tolist()).covariance
         covariance = np.einsum("nm,ab->namb", sigma, np.linalg.inv(metric(k)))
@@ -127,7 +127,7 @@ class ClassWeights:
         return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])
 
     def _among_all(self, parts: Discriminant, bias: Array) -> FullPanel:
-        """Full panel of all N experts; `parts` and `bias` are the informative ones', others' parts are 0."""
+        """Full panel of all N experts; `parts` and `bias` are for informative experts, others get weight 0."""
         n, d, kept = len(self.panel), self.free, self.informative
         means, covariance = np.zeros((d + 1, n, d)), np.zeros((n, d, n, d))
         means[:, kept] = parts.means
@@ -140,7 +140,7 @@ class ClassWeights:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassPosterior(Posterior):
-    """Posterior of the symmetric panel and of differences between classes, taken to be independent.
+    """Posterior of a panel whose weights differ between classes: of mean weights and, independently, of differences.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class ClassPosterior(Posterior):
 
     @cached_property
     def _by_features(self) -> Array:
-        """Covariance of the coefficients of F features x K - 1 log-ratios, arranged as (F, (K - 1)² F)."""
+        """Covariance of the F x (K - 1) coefficients, arranged as (F, (K - 1)² F) for products with regressors."""
         d = self.weights.free
         found = self.differences.reshape(len(self.differences) // d, d, -1, d)
         return np.ascontiguousarray(found.transpose(0, 1, 3, 2)).reshape(len(found), -1)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Dependent(NamedTuple):
-    """One assumption about how experts depend on each other, and about what indicates their accuracy."""
+    """Assumption on how experts' errors correlate and on what indicates accuracy, with its prior probability."""
 
     kind: str  # "nested" or "common"
     correlation: float

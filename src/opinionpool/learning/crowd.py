@@ -69,7 +69,7 @@ CONSTANT = 10, 1
 
 @dataclass(frozen=True)
 class Model:
-    """Dependence between the experts of a crowd: one common correlation, or nested evidence."""
+    """Assumption on the correlation of a crowd's errors: one for all pairs, or nested evidence."""
 
     nested: (
         bool  # whether what the weaker of two knows is a blurred copy of what the stronger knows; else one correlation
@@ -77,7 +77,7 @@ class Model:
     rho: float  # the correlation of experts who are equally accurate
 
     def among(self, signal: Array) -> CommonCorrelation | NestedCorrelation:
-        """Correlation matrix of N experts whose ratios of contrast to spread are `signal` (N,)."""
+        """Correlation matrix of N experts with the signal-to-noise ratios `signal` (N,), contrast over spread."""
         if not self.nested:
             return CommonCorrelation(len(signal), self.rho if len(signal) > 1 else 0.0)
         return NestedCorrelation(signal, self.rho)
@@ -85,14 +85,14 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Pooled contrasts of T events (weighted sums over experts), and the sums of the weights."""
+    """Pooled contrasts of T events, weighted sums over experts, before their slope is learned."""
 
     contrasts: Array  # (T, K - 1)
     weights: Array  # (T,); sum of the experts' weights
 
     @classmethod
     def by(cls, model: Model, cells: Cells, features: Features) -> Pooled:
-        """Pooled contrasts of each event under `model`; `features` (M,) are those of each forecast's expert."""
+        """Pool each event's forecasts under `model`; `features` (M,) are their experts' bias, contrast and spread."""
         contrast, spread = features.contrast, features.spread
         each, dependence = np.arange(len(contrast)), model.among(contrast / spread)
         weights = cell_weights(cells.event, each, contrast, spread, dependence, cells.events)
@@ -102,7 +102,7 @@ class Pooled:
 
     @classmethod
     def by_others(cls, model: Model, cells: Cells, features: Features) -> Pooled:
-        """For each of M forecasts, the pool of all other forecasts on the same event, under one common correlation."""
+        """For each of M forecasts, pool all other forecasts on the same event, under one common correlation."""
         signal, spread, rho = features.contrast / features.spread, features.spread[:, None], model.rho
 
         def others(values: Array) -> Array:
@@ -122,12 +122,12 @@ class Pooled:
         return cls(logodds.unwhitened(pooled), summed(1.0 / features.spread))
 
     def times(self, factor: float) -> Pooled:
-        """Copy with contrasts and weights multiplied by `factor`."""
+        """Return a copy with contrasts and weights multiplied by `factor`."""
         return Pooled(factor * self.contrasts, factor * self.weights)
 
 
 def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
-    """Fit of the default pool to a crowd's forecasts; None if no informative expert forecast a resolved event.
+    """Fit the default pool to a crowd's forecasts; None if no informative expert forecast a resolved event.
 
     Where events have options of their own, nobody has a bias.
     """
@@ -160,7 +160,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
 def _with_open(
     task: SparseContrasts, unresolved: SparseContrasts, limit: float, prior: tuple[Nodes, Believed], start: Start | None
 ) -> _AtLimit:
-    """Crowd fitted to resolved and open events, with extreme contrasts moderated to `limit`."""
+    """Crowd fitted to resolved events `task` and to open ones; forecasts are moderated to `limit`."""
     fitted = _AtLimit.at(task, limit, prior, start)
     for _ in range(ROUNDS if len(unresolved.outcomes) else 0):
         fitted = _AtLimit.at(task, limit, prior, fitted.crowd.start, fitted.imputed(unresolved))
@@ -170,7 +170,7 @@ def _with_open(
 def _without_folds(
     fitted: _AtLimit, unresolved: SparseContrasts, prior: tuple[Nodes, Believed]
 ) -> Iterator[tuple[Index, Hierarchy]]:
-    """Yield, for each of `FOLDS` folds of resolved events, the fold's rows and the crowd fitted without the fold."""
+    """Yield for each of `FOLDS` folds of resolved events: numbers of its forecasts, and the crowd fitted without it."""
     task, fold = fitted.task, np.empty(len(fitted.task.outcomes), dtype=np.intp)
     fold[np.argsort(_sizes(fitted.cells), kind="stable")] = np.arange(len(fold)) % FOLDS
     for each in range(FOLDS):
@@ -181,7 +181,7 @@ def _without_folds(
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
-    """Prior nodes of the default pool; accuracies are those that agreement on the events `some` implies."""
+    """Alternatives (nodes) of the prior; accuracies are those that agreement on the events `some` implies."""
     believed = believed.agreeing(some.agreement())
     return prior_nodes(believed, some.free, options=some.absent is not None)
 
@@ -189,7 +189,7 @@ def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
 def _extremes(
     task: SparseContrasts, prior: tuple[Nodes, Believed], limit: float | None
 ) -> tuple[Extremes, Start | None]:
-    """Limit of extreme contrasts: `limit` if given, else the average over `LIMITS`; and a start for the next fit."""
+    """Limit to which extremes are moderated, `limit` or the mean over `LIMITS`; and a start for the next fit."""
     if limit is not None:
         return Extremes(limit), None
     start, score = None, []
@@ -201,7 +201,7 @@ def _extremes(
 
 
 def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
-    """Forecasts in `data` by distinct experts only."""
+    """Return the forecasts in `data` without those by duplicates of other experts."""
     first = np.zeros(len(data.experts), dtype=bool)
     first[duplicates.first] = True
     found = data.among(first[data.expert])
@@ -210,7 +210,7 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
 
 
 def _cells(task: SparseContrasts, limit: float) -> Cells:
-    """Rows of forecasts, each with its contrast, moderated to `limit`, and its outcome's signature, both whitened."""
+    """Forecasts as rows for regressions: each with its contrast, moderated to `limit`, and its outcome's signature."""
     absent = task.absent
     believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
     own = None if absent is None else np.asarray(task.contrasts.shape[1] - absent.sum(axis=1), dtype=np.float64)
@@ -220,21 +220,21 @@ def _cells(task: SparseContrasts, limit: float) -> Cells:
 
 
 def _signs(task: SparseContrasts, outcomes: Index) -> Array:
-    """Whitened signature of each outcome, (T, K - 1): the log-ratios that point towards the class that happened."""
+    """Signature of each outcome, (T, K - 1): log-ratios, in orthonormal coordinates, that point to what happened."""
     signs = logodds.signature(task.contrasts.shape[1] + 1)[outcomes]
     return logodds.whitened(signs if task.absent is None else logodds.levelled(signs, task.absent))
 
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """Open events: M forecasts, and for each the class probabilities (M, K) that the event's other forecasts imply."""
+    """Open events with imputed outcomes: for each forecast, class probabilities by the event's other forecasts."""
 
     task: SparseContrasts
     cells: Cells
     probability: Array
 
     def of_every_class(self) -> list[Cells]:
-        """For each of K classes, the rows of all forecasts as if it had happened, weighted by its probability."""
+        """For each class, rows of all open forecasts as if it had happened, weighted by its probability."""
         found = []
         for k, probability in enumerate(self.probability.T):
             signs = _signs(self.task, np.full(len(self.task.outcomes), k))
@@ -244,7 +244,7 @@ class _Open:
 
 @dataclass(frozen=True, eq=False)
 class _AtLimit:
-    """Hierarchical fit of a crowd at one limit, to which all extreme contrasts are moderated."""
+    """Fit of a crowd in which extreme forecasts are moderated to one limit; several are compared."""
 
     task: SparseContrasts  # resolved events
     extremes: Extremes
@@ -266,7 +266,7 @@ class _AtLimit:
         start: Start | None = None,
         imputed: _Open | None = None,
     ) -> _AtLimit:
-        """Crowd fitted to resolved events, `task`, and to open ones with imputed outcomes, `imputed`, if given."""
+        """Fit the crowd to resolved events, `task`, and to open events with imputed outcomes, `imputed`, if given."""
         every = cells = _cells(task, limit)
         if imputed is not None:
             every = cells.and_then(*imputed.of_every_class())
@@ -275,7 +275,7 @@ class _AtLimit:
 
     @cached_property
     def judged(self) -> tuple[Index, SparseContrasts, Cells]:
-        """Row numbers, data and cells of the events that decide between panels: all resolved, or `JUDGING` of them."""
+        """Resolved events that decide between panels, at most `JUDGING`: row numbers, data, and rows of forecasts."""
         task, weight = self.task, self.task.weight
         if weight.sum() <= JUDGING:
             return np.arange(len(task.event)), task, self.cells
@@ -292,18 +292,18 @@ class _AtLimit:
         return float(self.prior.sums.probability @ self.prior.sums.value)
 
     def model(self, features: Features, *, nested: bool) -> Model:
-        """Model of dependence, `nested` or common, of experts with `features`; its correlation is from `judged`."""
+        """Assumption on correlation, `nested` or common, for experts with `features`; its size is learned."""
         if not nested:
             return Model(nested, self.crowd.correlation)
         (rows, _, cells), signal = self.judged, features.contrast / features.spread
         return Model(nested, nested_correlation(cells, self.crowd.errors[rows], signal, self.believed))
 
     def by_features(self, model: Model, features: Features) -> Pooled:
-        """Forecasts of `judged` events, pooled with the `features` of each forecast's expert."""
+        """Pool the forecasts on `judged` events by weights that follow from the `features` of their experts."""
         return Pooled.by(model, self.judged[2], features).times(1.0 / self.sum)
 
     def features_otherwise(self, worth: float) -> Features:
-        """Features of each forecast's expert, learned without that forecast, or without its fold if there are folds."""
+        """Bias, contrast and spread of each forecast's expert, learned without that forecast, or without its fold."""
         judged, _, cells = self.judged
         found = self.otherwise.among(judged).features(worth)
         for rows, crowd in self.without:
@@ -312,18 +312,18 @@ class _AtLimit:
         return found
 
     def observed(self, panels: list[Pooled]) -> Observations:
-        """Observations of `judged` events for the regression of outcomes on the contrasts pooled by each panel."""
+        """Return the data of a regression of `judged` outcomes on the contrasts pooled by each of `panels`."""
         contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.judged[1]
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
-        """Prior nodes, one for each of B panels, with `probability` (B,) and the crowd's prior of the weights' sum."""
+        """Alternatives of the prior, one for each of B panels, with the prior probabilities `probability` (B,)."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
         return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
 
     def of_worths(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
-        """Observations and prior nodes for the regression on one panel per kind of dependence and per `WORTHS`."""
+        """Data and prior of a regression on a panel for each of the `kinds` of correlation and each of `WORTHS`."""
         otherwise = [(each, self.features_otherwise(each)) for each in WORTHS]
         panels = [
             self.by_features(self.model(self.crowd.features(worth), nested=kind), features)
@@ -334,13 +334,13 @@ class _AtLimit:
         return self.observed(panels), self.nodes(prior)
 
     def worths(self, kinds: tuple[bool, ...]) -> Array:
-        """Posterior probability of each of `WORTHS`, (W,), summed over the `kinds` of dependence."""
+        """Posterior probability of each of `WORTHS` (strengths of shrinkage), (W,), over the `kinds` of correlation."""
         fit = fit_nodes(*self.of_worths(kinds), covariances=False)
         return np.asarray(fit.joint.sum(axis=1).reshape(len(kinds), -1).sum(axis=0))
 
     @cached_property
     def chosen(self) -> tuple[Array, tuple[Model, ...], Features, Array]:
-        """Probabilities of `WORTHS`, two models of dependence, experts' features, contrasts (A, N) by agreement."""
+        """Probabilities of `WORTHS`; two correlation models; experts' features; contrasts (A, N) by agreement."""
         worths = self.worths((False, True))
         features = averaged(self.crowd.features, worths)
         models = tuple(self.model(features, nested=each) for each in (False, True))
@@ -350,7 +350,7 @@ class _AtLimit:
 
     @property
     def panels(self) -> list[Pooled]:
-        """Forecasts on `judged` events, pooled by each panel: A panels by agreement, then two by features."""
+        """Forecasts on `judged` events, pooled by A panels by agreement and by two panels by features."""
         worths, models, features, agreeing = self.chosen
         otherwise, cells = averaged(self.features_otherwise, worths), self.judged[2]
         own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
@@ -359,7 +359,7 @@ class _AtLimit:
 
     @cached_property
     def fit(self) -> tuple[Fit, Nodes]:
-        """Posterior of the panels by agreement and by features, and the prior nodes of these panels."""
+        """Posterior of how much each panel counts in the answer, and the prior of these panels."""
         direction, prior = self.prior.direction, self.prior.probability
         _, first, which = np.unique(direction, axis=0, return_index=True, return_inverse=True)
         agreeing = (1.0 - sum(FEATURES)) * np.bincount(which.ravel(), prior)
@@ -372,7 +372,7 @@ class _AtLimit:
         return fit, nodes
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
-        """Open events with class probabilities: for each forecast, those that the event's other forecasts imply."""
+        """Open events with class probabilities for each forecast, by the event's other forecasts."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
         worths, model = self.worths((False,)), Model(nested=False, rho=self.crowd.correlation)
         known = self.observed([self.by_features(model, averaged(self.features_otherwise, worths))])
@@ -382,7 +382,7 @@ class _AtLimit:
         return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
 
     def reuse_correction(self) -> float:
-        """Reuse correction: slope of leave-one-forecast-out answers on the plain ones, over open events; in [0, 1]."""
+        """Factor from 0 to 1 on open events' answers, because their forecasts were also used to learn features."""
         if self.opened is None:
             return 1.0
         worths, models, features, _ = self.chosen
@@ -402,12 +402,12 @@ class _AtLimit:
 
     @property
     def marginal(self) -> MarginalFeatures:
-        """Features of each expert, from its own forecasts and shrunken towards the crowd's features."""
+        """Bias, contrast and spread of each expert from its own forecasts, shrunken towards the crowd's."""
         found = self.chosen[2]
         return MarginalFeatures(logodds.unwhitened(found.bias), found.contrast, found.spread, self.crowd.correlation)
 
     def panel(self) -> tuple[Parts, Array, CrowdPosterior]:
-        """Panel's parts, biases of all experts (N, K - 1), and the posterior of the pool."""
+        """Return the panel's parameters, biases of all experts (N, K - 1), and the posterior of the pool."""
         (fit, nodes), (worths, models, features, agreeing) = self.fit, self.chosen
         d, slope = self.cells.contrasts.shape[1], self.reuse_correction() / self.sum
         among = tuple(model.among(features.contrast / features.spread) for model in models)
@@ -436,17 +436,17 @@ LEAST_SUM, LEAST_CONTRAST = 0.1, 1e-9
 
 
 def averaged(features: Callable[[float], Features], worths: Array) -> Features:
-    """Mean of `features(worth)` over the values `WORTHS` of `worth`, weighted by the probabilities `worths`."""
+    """Mean of `features(worth)` over the shrinkage strengths `WORTHS`, which have the probabilities `worths`."""
     return Features.averaged([features(each) for each in WORTHS], worths)
 
 
 def _mixed(panels: list[Pooled], slopes: Array) -> Array:
-    """Sum of the panels' contrasts, each times its slope, (T, K - 1)."""
+    """Return the sum of the panels' pooled contrasts, each times its slope, (T, K - 1)."""
     return np.asarray(sum(slope * each.contrasts for slope, each in zip(slopes.tolist(), panels, strict=True)))
 
 
 def _together(common: Parts, nested: Parts) -> Parts:
-    """Parts whose weights are the sum of the weights of `common` and `nested`, with a mixture of both dependences."""
+    """Parameters whose weights are the sum of the weights of `common` and `nested`, with both correlations mixed."""
     whole, sizes = common.contrast + nested.contrast, [np.abs(each.contrast).sum() for each in (common, nested)]
     share = float(sizes[1] / sum(sizes)) if sum(sizes) > 0 else 0.0
     if min(share, 1.0 - share) < NEGLIGIBLE:
@@ -458,7 +458,7 @@ def _together(common: Parts, nested: Parts) -> Parts:
 
 
 def _sizes(cells: Cells) -> Array:
-    """Sum of squared contrasts of each event, (T,); ties are broken by the sums over all events of its experts."""
+    """Sum of squared contrasts of each event, (T,), along which a sample is spread; near ties are broken."""
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])

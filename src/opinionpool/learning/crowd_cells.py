@@ -12,7 +12,7 @@ from opinionpool.arrays import Array, Index
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """M rows on T events, ordered by event: forecasts with a known or an imputed outcome.
+    """Forecasts of a crowd on T events as M rows, ordered by event, each with a known or an imputed outcome.
 
     A forecast on an open event has a row for each class that it may be, and the weights of these add up to one.
     """
@@ -32,7 +32,7 @@ class Cells:
     forecast: Index | None = None  # (M,); number of the forecast that each row is of; None if all rows differ in it
 
     def and_then(self, *others: Cells) -> Cells:
-        """Rows of these cells, then of `others`, each of which has all open forecasts with another assumed outcome."""
+        """Return these rows, then those of `others`, each with all open forecasts and another assumed outcome."""
         every, rows, size = (self, *others), len(self.event), len(others[0].event)
         events = np.cumsum([0, *(each.events for each in every)]).tolist()
         return replace(
@@ -49,7 +49,7 @@ class Cells:
 
     @property
     def biased(self) -> bool:
-        """Whether experts may be biased towards a class."""
+        """True if experts may be biased towards a class: not if events have options of their own."""
         return self.own is None
 
     @property
@@ -59,15 +59,15 @@ class Cells:
 
     @property
     def rows(self) -> float:
-        """Number of log-ratios of all forecasts, weighted by frequency."""
+        """Number of log-ratios of all forecasts, each weighted."""
         return float(self.weight @ self.free[self.event])
 
     def squares(self, values: Array) -> Array:
-        """Mean square of the log-ratios `values` (M, K - 1) of each row, (M,)."""
+        """Return the mean square of the log-ratios `values` (M, K - 1) of each row, (M,)."""
         return np.asarray((values**2).sum(axis=1) / self.free[self.event])
 
     def by_expert(self, values: Array) -> Array:
-        """Sums of `values` (M,) by expert, weighted by frequency, (N,)."""
+        """Return the weighted sum over each expert's rows of `values` (M,), (N,)."""
         return np.bincount(self.expert, weights=self.weight * values, minlength=self.experts).astype(np.float64)
 
     @cached_property
@@ -81,7 +81,7 @@ class Cells:
         return self.by_event(self.weight) / np.maximum(self.number, 1.0)
 
     def by_event(self, values: Array) -> Array:
-        """Unweighted sums of `values` (M,) by event, (T,)."""
+        """Return the unweighted sum over each event's rows of `values` (M,), (T,)."""
         return np.bincount(self.event, weights=values, minlength=self.events).astype(np.float64)
 
     def of_forecast(self, values: Array) -> Array:
@@ -94,13 +94,13 @@ class Cells:
 
     @property
     def lost_weight(self) -> Array:
-        """Weight that each row loses when its forecast is left out, (M,): rows of one forecast lose at most 1."""
+        """Weight that each row loses when its forecast is left out, (M,); the rows of one forecast lose at most 1."""
         return np.asarray(self.weight / np.maximum(self.of_forecast(self.weight), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """Sums for ridge regressions of values on signatures of outcomes, one regression for each index (...)."""
+    """Sums for ridge regressions of log-ratios on signatures (log-ratios that point to the outcome), one per expert."""
 
     count: Array
     signs: Array
@@ -111,7 +111,7 @@ class Regressions:
 
     @classmethod
     def by_expert(cls, cells: Cells, values: Array) -> Regressions:
-        """Sums for one regression per expert, of `values` (M, K - 1) on the outcomes' signatures."""
+        """Sums for one regression for each expert, of `values` (M, K - 1) on the signatures of the outcomes."""
 
         def summed(each: Array) -> Array:
             return cells.by_expert(each) if each.ndim == 1 else np.stack([summed(own) for own in each.T], axis=-1)
@@ -119,11 +119,11 @@ class Regressions:
         return cls(*map(summed, products(cells, values)))
 
     def among(self, rows: Index | slice) -> Regressions:
-        """Regressions at the positions `rows`, of experts or of forecasts."""
+        """Return the sums at the positions `rows`, of experts or of forecasts."""
         return Regressions(*(each[rows] for each in vars(self).values()))
 
     def without(self, cells: Cells, values: Array) -> Regressions:
-        """Sums for one regression per row, (M,), over the other forecasts of the row's expert."""
+        """Sums for one regression for each row, (M,), of its expert's other forecasts."""
         own, lost_weight = cells.expert, cells.lost_weight
 
         def less(total: Array, each: Array) -> Array:
@@ -133,7 +133,11 @@ class Regressions:
         return Regressions(*map(less, vars(self).values(), products(cells, values)))
 
     def solve(self, worth: tuple[float, float], length: float) -> tuple[Array, Array, Array, Array]:
-        """Bias (..., K - 1); contrast, sum of squared residuals, and pivot (precision) of the contrast, (...) each."""
+        """Return bias (..., K - 1); contrast, sum of squared residuals, and precision of the contrast, (...) each.
+
+        `worth` are the numbers of forecasts that bias 0 and contrast 0 count as, `length` the squared norm of a
+        signature.
+        """
         count = self.count + worth[0]
         pivot = self.length + worth[1] * length - (self.signs**2).sum(axis=-1) / count
         contrast = (self.cross - (self.signs * self.value).sum(axis=-1) / count) / pivot
@@ -144,12 +148,12 @@ class Regressions:
         return bias, contrast, np.maximum(self.square - 2.0 * fitted + size + both, 0.0), pivot
 
     def uncertain(self, worth: tuple[float, float], pivot: Array) -> tuple[Array, Array]:
-        """Posterior variance of each log-ratio of the bias, and of the contrast, relative to the residual variance."""
+        """Posterior variances of a bias's log-ratios and of the contrast, (...) each, relative to the residuals'."""
         count, d = self.count + worth[0], self.signs.shape[-1]
         return 1.0 / count + (self.signs**2).sum(axis=-1) / (d * count**2 * pivot), 1.0 / pivot
 
 
 def products(cells: Cells, values: Array) -> tuple[Array, ...]:
-    """Terms of each row that the fields of `Regressions` sum, in order, for `values` (M, K - 1)."""
+    """Return each row's terms of the sums in `Regressions`, in the order of its fields, for `values` (M, K - 1)."""
     pairs = (cells.signs, cells.signs), (cells.signs, values), (values, values)
     return np.ones(len(values)), cells.signs, values, *((a * b).sum(axis=1) for a, b in pairs)

@@ -20,7 +20,7 @@ from opinionpool.model.panel import Panel, PoolingPanel
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CrowdPosterior(Posterior):
-    """Posterior of the intercept and the slopes of B panels of N experts, as a mixture of normals."""
+    """Posterior of a crowd's pool: how much each of B panels of N experts counts, as a mixture of normals."""
 
     contrast: Array  # (B, N); contrast means of each panel
     nested: Mask  # (B,); whether a panel has the dependence of the second of `parts`, else that of the first
@@ -40,14 +40,14 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """Return the posterior from `fit` for B `panels`: contrasts (B, N), mask of nested panels (B,), and parts."""
+        """Return the posterior from `fit` for B `panels`: contrasts (B, N), which are nested (B,), and parameters."""
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))
         return cls.with_rows(fit, rows, shift=shift, variance=variance, turn=turn, **about)
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Return bounds, (N,) each, of weights' credible intervals if all experts answer, less the mean weights."""
+        """Bounds, (N,) each, of the weights' credible intervals if all experts answer, less the mean weights."""
         sd = self.weight_sd(experts)
         low, high = (
             quantile(np.ones(1), np.zeros((1, len(sd))), sd[None], q) for q in ((1 - level) / 2, (1 + level) / 2)
@@ -67,19 +67,19 @@ class CrowdPosterior(Posterior):
         return np.asarray(np.sqrt(np.maximum(of_panels, 0.0) + own))
 
     def of_all(self, duplicates: Duplicates) -> Self:
-        """Return the posterior of all experts' weights, from this posterior of the distinct experts'."""
+        """Posterior of all experts' weights, from this one of experts without duplicates."""
         contrast, variance = (duplicates.rows(each.T).T.copy() for each in (self.contrast, self.variance))
         parts = tuple(duplicates.parts(part) for part in self.parts)
         return replace(self, contrast=contrast, parts=parts, variance=variance)
 
     @property
     def _panels(self) -> list[Parts]:
-        """Parts of each of the B panels."""
+        """Parameters of each of the B panels."""
         pairs = zip(self.contrast, self.nested.tolist(), strict=True)
         return [replace(self.parts[int(nested)], contrast=own) for own, nested in pairs]
 
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return derivatives of log-ratios of events by intercept and slopes, (T, K - 1 + B, K - 1)."""
+        """Derivatives of the events' log-ratios by the intercept and the panels' slopes, (T, K - 1 + B, K - 1)."""
         beyond, d = self._beyond_bias(panel, batch, rows, extremes), batch.classes - 1
         each = np.stack([part.total(beyond, np.zeros((1, 1, 1))) for part in self._panels], axis=1)
         intercept = np.broadcast_to(np.eye(d), (len(each), d, d))
@@ -87,7 +87,7 @@ class CrowdPosterior(Posterior):
         return np.where(answered[:, None, None], np.concatenate([intercept, each], axis=1), 0.0)
 
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
-        """Return the covariance of the answers' log-ratios due to uncertain features, (T, K - 1, K - 1)."""
+        """Covariance of the answers' log-ratios due to uncertain biases, contrasts and spreads, (T, K - 1, K - 1)."""
         symmetric, mean = self._symmetric(panel), self.probability @ self.mean
         beyond = self._beyond_bias(symmetric, batch, rows, symmetric.settings.extremes)
         present, parts = ~np.isnan(beyond[..., 0]) & symmetric.informative, self.parts
@@ -106,13 +106,13 @@ class CrowdPosterior(Posterior):
         return np.asarray(of_bias + sum(np.einsum("tna,n,tnb->tab", each, own, each) for each, own in pairs))
 
     def _beyond_bias(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return robust contrasts less experts' own biases (without the intercept's part), (T, N, K - 1)."""
+        """Moderated log-ratios less the prior's and less each expert's own bias, (T, N, K - 1)."""
         some = batch.some(rows)
         return np.asarray(extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift)
 
 
 def _in_words(kind: Dependent) -> str:
-    """Label of a panel by the quantity that determines its weights."""
+    """Label of a panel, for users, by what determines its weights."""
     if np.isinf(kind.exponent):
         return "features, " + ("nested evidence" if kind.kind == "nested" else "one correlation")
     return kind.guide if kind.exponent else "experts alike"

@@ -55,7 +55,7 @@ def default_fit(
     answers_only: bool = False,
     every: Blocks | None = None,
 ) -> DefaultFit:
-    """Fit of the default pool to contrasts, with or without resolved events.
+    """Fit the default pool to contrasts (log-ratios less the prior's), with or without resolved events.
 
     If `data` are a sample, which decides on dependence and biases, `every` returns all resolved events in blocks.
     With `answers_only`, neither posterior covariances nor the experts' marginal features are computed.
@@ -88,7 +88,7 @@ def default_fit(
 def _distinct(
     data: DenseContrasts, believed: Believed, every: Blocks | None = None
 ) -> tuple[Duplicates, DenseContrasts, Believed, Array]:
-    """Duplicates, contrasts of the distinct experts, beliefs about these, and L° less the believed prior, (K - 1,)."""
+    """Duplicates among experts; contrasts and beliefs without them; and L° less the believed prior, (K - 1,)."""
     blocks = (block.contrasts for block in every()) if every else ()
     duplicates = Duplicates.among(data.contrasts, data.experts, believed.named, blocks)
     data = data.by(duplicates.first)
@@ -155,9 +155,10 @@ def _weighed(
     again: Callable[[DenseContrasts, Blocks | None], float],
     known: tuple[float, float],
 ) -> Members:
-    """`members` updated by all outcomes, or by a decisive sample; `known`: log pool's evidence by all, by the sample.
+    """Return `members` (the mixture of pools) with posterior shares, by all outcomes or by a decisive sample.
 
-    Where events have other weights in comparisons, `again` computes the evidence with these.
+    `known` has the log pool's log marginal likelihood by all events and by the sample; where events have other weights
+    in comparisons, `again` computes it with these.
     """
     among = rows.in_comparison
     of_all, of_sample = known if among is rows else (None, again(among, None))
@@ -175,7 +176,10 @@ def _weighed(
 def _compared(
     found: list[tuple[float, Array]], prior: tuple[float, ...], likelihoods: list[Likelihood], nodes: Nodes
 ) -> list[tuple[float, Array]]:
-    """Return evidence and mean weights of each limit: `found`, by a sample; by all events if several are probable."""
+    """Log marginal likelihood and mean weights by limit: `found`, by a sample; by all events if several are likely.
+
+    `found` has both from a sample.
+    """
     probability = posterior_probabilities([score for score, _ in found], prior)
     still = probability > OPEN
     if np.count_nonzero(still) == 1:
@@ -189,10 +193,11 @@ def _compared(
 
 
 def _prior(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Array, Nodes]:
-    """Contrasts (N, K - 1) of experts' null forecasts (without information), extremes at `limit`; and prior nodes.
+    """Contrasts (N, K - 1) of experts' forecasts when they know nothing, and the prior of the weights.
 
-    If classes are ordered or rare, all experts seem biased against classes that are far from the others: a share of
-    their common bias is taken for an error, and the uncertainty of this share adds to the intercept's variance.
+    Extremes are moderated to `limit`. If classes are ordered or rare, all experts seem biased against classes that are
+    far from the others: a share of their common bias is taken for an error, and the uncertainty of this share adds to
+    the intercept's variance.
     """
     nodes = prior_nodes(believed, rows.free, options=rows.absent is not None)
     plain = np.tile(-rows.away, (rows.contrasts.shape[1], 1))

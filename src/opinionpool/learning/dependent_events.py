@@ -96,7 +96,7 @@ def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, wei
 
 
 def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Array, phi: Array) -> Array:
-    """Log marginal likelihood of score residuals `values`, correlated by r in a group, and r phi^k k days later."""
+    """Log marginal likelihood of score residuals `values` that correlate by r in a group, r phi^k k days later."""
     size = np.bincount(member, weights=weight)
     means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
     inside = float(weight @ np.square(values - means[member]).sum(axis=1))
@@ -123,7 +123,7 @@ def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Arr
 
 
 class _Answers(NamedTuple):
-    """Mean forecast and number of forecasts on each event; duplicates count as one, constant experts are left out."""
+    """Number and mean of the forecasts on each event, without duplicates and constant experts."""
 
     number: Index  # (T,)
     average: Array  # (T, K); mean probabilities
@@ -149,7 +149,7 @@ class _Answers(NamedTuple):
 def _residuals(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> tuple[list[tuple[Array, int]], Array]:
-    """Score residuals of the default pool for intercept and for slope, with numbers of free columns; and gains (T, 1).
+    """Score residuals (likelihood derivatives) of the default pool, with numbers of free columns; and gains (T, 1).
 
     A gain is the log probability of what happened by the believed pool less that by the simple average.
     """

@@ -32,7 +32,7 @@ FIRST, HEAD = 64, 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Duplicates:
-    """Map from experts to the distinct experts whose forecasts they repeat.
+    """Which experts repeat another expert's forecasts: a map from N experts to V distinct ones.
 
     Experts without any forecast have the mean features of the others, scaled by the beliefs about them. If all other
     experts are constant, each expert without forecasts is distinct.
@@ -46,7 +46,7 @@ class Duplicates:
     def among(
         cls, forecast: Array, experts: tuple[str, ...], named: Mask | None = None, every: Iterable[Array] = ()
     ) -> Duplicates:
-        """Find duplicates in contrasts (T, N, K - 1), NaN where missing; `named` experts (N,) are never constant.
+        """Find duplicates in log-ratios (T, N, K - 1), NaN where missing; `named` experts (N,) are never constant.
 
         If `forecast` is a sample, duplicates are checked on `every`, blocks of the contrasts of all events.
         """
@@ -74,7 +74,7 @@ class Duplicates:
         experts: tuple[str, ...],
         several: tuple[int, int] = SEVERAL,
     ) -> Duplicates:
-        """Find duplicates in M contrasts (M, K - 1); `several` equal forecasts make an expert constant."""
+        """Find duplicates in the log-ratios `contrast` (M, K - 1); `several` equal ones make an expert constant."""
         return cls._by(_Statements.of(event, expert, contrast, len(experts)), experts, None, several)
 
     @classmethod
@@ -103,13 +103,13 @@ class Duplicates:
 
     @property
     def counts(self) -> Array:
-        """How many distinct experts each expert counts as, (N,): 1/m for m duplicates, 0 if constant, 1 if new."""
+        """Number of experts that each expert counts as, (N,): 1/m for m duplicates, 0 if constant, 1 if new."""
         known, found = self.source >= 0, self.new.astype(np.float64)
         found[known] = 1.0 / np.bincount(self.source[known])[self.source[known]]
         return found
 
     def parts(self, parts: Parts) -> Parts:
-        """Parts of all experts from `parts` of the distinct experts; duplicates share one weight."""
+        """Return the panel parameters of all experts from `parts` of the distinct ones; duplicates share one weight."""
         n = len(self.source)
         if len(self.first) == n:
             return parts
@@ -123,13 +123,13 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """Return `values` (N,), for new experts multiplied by `believed` over its mean for distinct experts."""
+        """`values` (N,), those of new experts multiplied by their `believed` values over the mean believed value."""
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
 
     def _dependence(self, among: Dependence, source: Index) -> Dependence:
-        """Return the dependence of P experts from `among`, that of the distinct experts at places `source` (P,)."""
+        """The correlation of P experts from `among`, that of distinct experts, of whom each is one (`source`, (P,))."""
         n, known, new = len(source), source >= 0, source == NEW
         if known.all():
             return among
@@ -171,7 +171,7 @@ class Duplicates:
 
 
 class _Statements:
-    """Summary of each expert's forecasts: count, up to three different contrasts, hashes of contrasts and events."""
+    """Summary of each expert's forecasts, to find duplicates: number, a few different ones, and hashes."""
 
     def __init__(self, n: int, d: int) -> None:
         self.count = np.zeros(n, dtype=np.intp)
@@ -181,14 +181,14 @@ class _Statements:
 
     @classmethod
     def of(cls, event: Index, expert: Index, contrast: Array, n: int) -> _Statements:
-        """Summary for n experts of forecasts with the contrasts (M, K - 1)."""
+        """Return the summary of the forecasts by n experts, whose log-ratios are `contrast` (M, K - 1)."""
         found = cls(n, contrast.shape[1])
         found.add(event, expert, contrast)
         return found
 
     @property
     def different(self) -> Index:
-        """Number of different contrasts of each expert, (N,), counted up to `DUPLICATED[1]`."""
+        """Number of different forecasts by each expert, (N,), counted up to `DUPLICATED[1]`."""
         return np.asarray(np.count_nonzero(~np.isnan(self.examples[..., 0]), axis=0))
 
     def forget(self, experts: Mask) -> None:
@@ -197,7 +197,7 @@ class _Statements:
         self.examples[:, experts] = np.nan
 
     def add(self, event: Index, expert: Index, contrast: Array) -> None:
-        """Add the contrasts (M, K - 1) of forecasts on further events."""
+        """Add the log-ratios `contrast` (M, K - 1) of forecasts on further events."""
         n, given = len(self.count), contrast + 0.0
         self.count += np.bincount(expert, minlength=n)
         self.beyond[expert[np.abs(given).max(axis=1, initial=0.0) > ROUNDING]] = True
@@ -215,7 +215,7 @@ class _Statements:
 
 
 def _cells(forecast: Array, start: int = 0) -> tuple[Index, Index, Array]:
-    """Event numbers (from `start` on), experts and contrasts (M, K - 1) of the forecasts in an array (T, N, K - 1)."""
+    """Numbers of events (from `start` on) and experts, and log-ratios (M, K - 1), of an array's M forecasts."""
     event, expert = np.nonzero(~np.isnan(forecast[..., 0]))
     return event + start, expert, forecast[event, expert]
 
@@ -240,7 +240,7 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
 
 
 def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Index]:
-    """Count of each of M forecasts, 1 / m for m duplicates, and index of its distinct forecast, (M,) each.
+    """Return how much each of M forecasts counts, 1 / m for m duplicates, and its first equal forecast, (M,) each.
 
     Duplicates' forecasts on one event count as 1 in total, those of constant experts as 0. `source` (N,) is the
     distinct expert behind each expert; an expert who had no forecast when duplicates were sought is distinct.

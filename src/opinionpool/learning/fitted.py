@@ -86,13 +86,13 @@ class FittedPanel(Tabular):
 
     @cached_property
     def left_out(self) -> LeftOut | None:
-        """Likelihood ratios of resolved events, each without its own outcome; None if the posterior is unknown."""
+        """Likelihood ratios of resolved events by fits without each event; None if the posterior is unknown."""
         if isinstance(self.known, Problem):
             return None if self.posterior is None else left_out(self.panel, self.posterior, self.known)
         return self.known
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes, the resolved events replaced by their leave-one-out likelihood ratios."""
+        """Return the attributes to be copied or saved, with leave-one-out results in place of resolved events."""
         return self.__dict__ | {"known": self.left_out}
 
     def _table(self) -> dict[str, list[Any]]:
@@ -118,7 +118,7 @@ class FittedPanel(Tabular):
 
     @property
     def features(self) -> PoolingPanel | MarginalFeatures:
-        """Features of each expert: estimated marginally if the fit has such estimates, else those of the panel."""
+        """Bias, calibration and accuracy of each expert: by its own forecasts if these were fitted, else as `panel`."""
         return self.panel if self.marginal is None else self.marginal
 
     @property
@@ -163,7 +163,7 @@ class FittedPanel(Tabular):
         return batch.as_asked(logodds.public_probabilities(self._answers(batch, topics)))
 
     def _answers(self, batch: Batch, topics: npt.ArrayLike | None, p: Array | None = None) -> Array:
-        """Answers (T, K) with topic effects and other members; `p` are the log pool's answers, if known."""
+        """Answers (T, K) with topic effects and the other pools of the mixture; `p` are the log pool's, if known."""
         # The base rate moves what the members say together.
         within, floor = batch if self.members is None else batch.at_prior, self.panel.settings.pool_floor
         p = answer_rows(self.panel.answers(within), batch.classes) if p is None else p
@@ -177,7 +177,7 @@ class FittedPanel(Tabular):
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
     def topic_shift(self, p: Array, batch: Batch, topics: npt.ArrayLike, *, uncertain: bool = False) -> TopicShift:
-        """Topic effects on the answers `p` (T, K), 0 where nobody answered; if `uncertain`, fit for intervals."""
+        """Topic effects on the answers `p` (T, K), 0 where nobody answered; with what intervals need if `uncertain`."""
         assert self.topics is not None
         common = logodds.prior_log_ratios(p) - batch.start
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
@@ -215,7 +215,7 @@ class FittedPanel(Tabular):
     def completed(
         self, p: Array, forecasts: Forecasts, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Answers with topic effects and other members, from the panel's answers `p` to age-discounted `forecasts`."""
+        """Return the answers `p` of the panel to `forecasts`, discounted by age, with topic effects and other pools."""
         topics = None if self.topics is None else forecasts.topics
         if topics is None and self.members is None:
             return p
@@ -263,7 +263,7 @@ class FittedPanel(Tabular):
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
     ) -> tuple[Array, Array] | None:
-        """Intervals of all events, without an array of all events x experts; None if the posterior is unknown."""
+        """Intervals of the answers, low and high, (T,) or (T, K) each; None if the posterior is unknown."""
         if self.posterior is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
@@ -281,7 +281,7 @@ class FittedPanel(Tabular):
         return ends[0], ends[1]
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
-        """Forecasts as probabilities instead of levels of a scale, and discounted by age."""
+        """Return the forecasts as probabilities instead of levels of a scale, and discounted by age."""
         if self.coding is not None:
             forecasts = self.coding.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:
@@ -290,23 +290,23 @@ class FittedPanel(Tabular):
         return self.recency.forecasts(forecasts, reference, self.panel.settings.floor)
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
-        """Batch of forecasts by all experts, in the form that `pool` takes."""
+        """Return forecasts by all experts as the `Batch` that `pool` reads; the arguments are those of `pool`."""
         return self.panel.read(self.taken(q), prior, base_rate)
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
-        """Forecasts by all experts, (..., N), with each level replaced by the probability that it counts as."""
+        """Return forecasts by all experts, (..., N), with the probability that each level of a scale counts as."""
         return q if self.coding is None else self.coding.array(logodds.check_probabilities(q))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """The answer about one event as a sum, see `AnswerParts`."""
+        """Return the answer about the one event of `batch` as a sum over experts, see `AnswerParts`."""
         return self.panel.answer_parts(batch)
 
     def for_options(self, options: tuple[object, ...]) -> FittedPanel:
-        """Panel for events with the given options, for a panel learned from events with options of their own."""
+        """Return the panel with the classes `options`, if it was learned from events with options of their own."""
         # The uncertainty of its weights is known for as many options as it was learned from.
         posterior = self.posterior if len(options) == len(self.classes) else None
         return replace(self, panel=self.panel.for_options(options), posterior=posterior)
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
-        """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""
+        """Return the prior to use, `prior` or if None that of the fit, in the form that `pool` takes."""
         return prior_or_learned(prior, self.prior)

@@ -27,26 +27,26 @@ ROUNDS, FEWER_ROUNDS = 6, 3
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Whitened features of experts: bias (..., K - 1), contrast (...), predictive spread of a new forecast (...)."""
+    """Experts' bias (..., K - 1), contrast (...) and spread of a new forecast (...), in orthonormal coordinates."""
 
     bias: Array
     contrast: Array
     spread: Array
 
     def among(self, rows: Index | slice) -> Features:
-        """Features at the positions `rows`."""
+        """Return the features of the experts, or forecasts, at the positions `rows`."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
 
     @classmethod
     def averaged(cls, each: list[Features], probability: Array) -> Features:
-        """Mean of alternative features, weighted by `probability`; of spreads, the root mean square."""
+        """Mean of the features `each`, weighted by `probability`; of spreads, the root mean square."""
         found = zip(*(vars(one).values() for one in each), strict=True)
         bias, contrast, spread = (np.stack(one, axis=-1) for one in found)
         return cls(bias @ probability, contrast @ probability, np.sqrt(spread**2 @ probability))
 
 
 class Start(NamedTuple):
-    """Start of a fit: the crowd's correlation, N experts' spreads, and their differences from its bias and contrast."""
+    """Point from which a hierarchical fit starts: correlation, spreads, and biases and contrasts less the crowd's."""
 
     correlation: float
     bias: Array
@@ -56,7 +56,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Features of a crowd, and the sums from which each expert's features follow."""
+    """Hierarchical fit of a crowd: its features, and sums from which each expert's shrunken features follow."""
 
     bias: Array  # (K - 1,)
     # contrast, variance, correlation: the crowd's
@@ -73,7 +73,7 @@ class Hierarchy:
 
     @classmethod
     def learn(cls, cells: Cells, believed: Believed, start: Start | None = None) -> Hierarchy:
-        """Fit the hierarchy by rounds that update shared residuals, experts' features and the crowd's features in turn.
+        """Fit the hierarchy: errors shared on an event, experts' features and the crowd's features are updated in turn.
 
         `start` is the `start` of a hierarchy for nearly the same forecasts.
         """
@@ -92,7 +92,7 @@ class Hierarchy:
 
     @classmethod
     def _after(cls, start: Start, cells: Cells, centre: Centre) -> Hierarchy:
-        """Hierarchy after one round of updates; `errors` are not yet divided by their experts' spreads."""
+        """Return the hierarchy after one round of updates; `errors` are not yet divided by their experts' spreads."""
         length = float((cells.signs**2).sum(axis=1).mean())
         bias, contrast = _crowd(cells, start.correlation, length, centre)
         residual = cells.contrasts - bias - contrast * cells.signs
@@ -107,34 +107,34 @@ class Hierarchy:
 
     @property
     def start(self) -> Start:
-        """Start of the search for a fit to similar forecasts."""
+        """Point from which a fit to similar forecasts starts."""
         found = self.features(CROWD_WORTH)
         return Start(self.correlation, found.bias - self.bias, found.contrast - self.contrast, found.spread)
 
     def features(self, worth: float) -> Features:
-        """Features of all experts, (N,), shrunken towards the crowd's, which count as `worth` forecasts."""
+        """Bias, contrast and spread of all experts, shrunken to the crowd's, which count as `worth` forecasts."""
         bias, contrast, *_ = self.sums.solve(_worth(worth, biased=self.biased), self.length)
         own, of_bias, of_contrast = self._open(worth)
         open_ = own * (of_bias + of_contrast * self.length / self.sums.signs.shape[-1])
         return Features(self.bias + bias, self.contrast + contrast, np.sqrt(own / (1.0 - self.correlation) + open_))
 
     def otherwise(self, cells: Cells) -> Hierarchy:
-        """Hierarchy with one entry per forecast, (M,): its expert, learned without this forecast."""
+        """Return a hierarchy with an entry for each forecast, (M,): its expert, learned without this forecast."""
         squares = self.own_squares[cells.expert] - cells.of_forecast(cells.lost_weight * self.squares)
         return replace(self, sums=self.sums.without(cells, self.values), own_squares=np.maximum(squares, 0.0))
 
     def among(self, rows: Index | slice) -> Hierarchy:
-        """Hierarchy with only the experts, or forecasts, at the positions `rows`."""
+        """Return the hierarchy of only the experts, or forecasts, at the positions `rows`."""
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
-        """Posterior variances of each coordinate of the bias, of the contrast and of the log spread, (3, N)."""
+        """Posterior variances, (3, N), of each log-ratio of the bias, of the contrast and of the log spread."""
         own, of_bias, of_contrast = self._open(worth)
         # A variance has been seen so often as its worth and its forecasts say, each time with one of twice its square.
         return np.array([own * of_bias, own * of_contrast, 0.5 / (worth + self.sums.count)])
 
     def _open(self, worth: float) -> tuple[Array, Array, Array]:
-        """Each expert's variance without the shared part, and variances of bias and contrast relative to it, (N,)."""
+        """Variance of each expert's own errors, and variances of bias and contrast relative to it, (N,) each."""
         ridge = _worth(worth, biased=self.biased)
         own = (worth * self.variance + self.own_squares) / (worth + self.sums.count)
         # What all on an event share is taken out before bias and contrast are found.
@@ -147,7 +147,7 @@ def _worth(worth: float, *, biased: bool) -> tuple[float, float]:
 
 
 def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Array, float]:
-    """Bias and contrast of the crowd by generalised least squares: an event's n forecasts count n/(1 + (n − 1)rho)."""
+    """Bias and contrast of the crowd by least squares, where n forecasts on an event count as n/(1 + (n − 1)rho)."""
     number = cells.number
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
     biased, believed = float(centre.bias.mean()), float(centre.contrast.mean())
@@ -161,12 +161,12 @@ def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Arr
 
 
 def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
-    """Expected contrast of each forecast less the crowd's, (M, K - 1), by `bias` and `contrast` of its expert."""
+    """What the expert's own `bias` and `contrast` add to the expected log-ratios of each forecast, (M, K - 1)."""
     return np.asarray(bias[cells.expert] + contrast[cells.expert][:, None] * cells.signs)
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
-    """Expectation of each residual given the residuals of the other forecasts on its event, (M, K - 1)."""
+    """Error that each forecast shares with the others on its event, (M, K - 1), expected from their residuals."""
     scale = spread[cells.expert]
     others = cells.number[cells.event] - 1.0
     z = residual / scale[:, None]
@@ -175,7 +175,7 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
 
 
 def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
-    """Variance of the crowd, shrunken towards the believed variance; all forecasts on one event count as one."""
+    """Variance of the crowd's errors, shrunken towards the believed one; all forecasts on an event count as one."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
     worth = PANEL_WORTH + float(centre.worth.min())
@@ -183,7 +183,7 @@ def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
 
 
 def _correlation(cells: Cells, errors: Array, believed: Believed) -> float:
-    """Common correlation of errors, from pairs of forecasts on an event, shrunken towards the believed correlation."""
+    """Common correlation of errors, from pairs of forecasts on one event, shrunken towards the believed one."""
     products, number = pair_products(cells.event, errors, cells.events)
     weight = cells.event_weight
     pairs, events = float(weight @ number), float(weight[number > 0].sum())
@@ -191,7 +191,7 @@ def _correlation(cells: Cells, errors: Array, believed: Believed) -> float:
 
 
 def nested_correlation(cells: Cells, errors: Array, signal: Array, believed: Believed) -> float:
-    """Correlation of nested evidence, from pairs of forecasts on an event; `signal` (N,) is each expert's mu/sigma."""
+    """Correlation of nested evidence, from pairs of forecasts on an event; `signal` (N,) is contrast over spread."""
     among = NestedCorrelation(signal, 0.0)
     weight = cells.event_weight
     products, squares = among.pairs(cells.event, cells.expert, errors, cells.events)

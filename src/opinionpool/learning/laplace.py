@@ -58,7 +58,7 @@ class Normals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Posterior over the nodes of a prior, with the mean and covariances of intercept and weights.
+    """Posterior of intercept and weights, averaged over the alternatives (nodes) of the prior.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ Likelihood: TypeAlias = Callable[[Array], Arrow]
 
 
 class Centred(Protocol):
-    """Protocol of a posterior about whose mean a likelihood can be expanded."""
+    """Protocol of a posterior that knows its mean, for expansions of a likelihood about that mean."""
 
     @property
     def centre(self) -> Array:
@@ -102,9 +102,10 @@ P = TypeVar("P", bound=Centred)
 
 
 def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> tuple[Levels, Array]:
-    """Return the posterior, expanded about the mode under one normal prior with the moments of `nodes`; and the mode.
+    """Return the posterior by one quadratic expansion of the log-likelihood, about a mode near it, and that mode.
 
-    The prior is `nodes`; `start` is where the search for the mode starts, and does not change the mode.
+    The mode is under one normal prior with the mean and covariance of the prior `nodes`; `start` is where the search
+    for it starts, and does not change it.
     """
     d, (middle, sd, vector) = nodes.free, nodes.moments
     mean, root = np.concatenate([np.zeros(d), middle]), np.zeros((design.size, design.size))
@@ -118,7 +119,7 @@ def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> tup
 
 
 def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -> tuple[float, Array]:
-    """Return the log marginal likelihood and the posterior mean of coefficients, by one quadratic expansion."""
+    """The log marginal likelihood and the posterior mean of intercept and weights, by one quadratic expansion."""
     basis = _basis(observed, nodes)
     start = _along(start, basis, observed.free)
     found, _ = approximate(observed.design_along(basis), nodes.along(basis), start)
@@ -126,7 +127,7 @@ def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -
 
 
 def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True, start: Array | None = None) -> Fit:
-    """Return the posterior of intercept and weights, from observed events and the prior `nodes`."""
+    """Return the posterior of intercept and weights, from observed events and the alternative priors `nodes`."""
     d, basis = observed.free, _basis(observed, nodes)
     design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
     names = () if observed.topics is None else observed.topics.names
@@ -165,9 +166,9 @@ def fit_all(
 
 
 def evidence_near(fit: Fit, events: Observations | Likelihood, nodes: Nodes) -> float:
-    """Return the log marginal likelihood of events whose frequencies differ from those of a fit.
+    """Return the log marginal likelihood of events that differ in frequency from those of the fit.
 
-    The difference from the fit's is that of two quadratic expansions about one point.
+    Its difference from the fit's is that of two quadratic expansions about one point.
     """
     assert fit.point is not None
     if isinstance(events, Observations):
@@ -179,7 +180,7 @@ def evidence_near(fit: Fit, events: Observations | Likelihood, nodes: Nodes) -> 
 
 
 def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: Array, small: float) -> tuple[P, Array]:
-    """Return the posterior by an expansion about its own mean, found by Newton steps (to `small`); and that mean.
+    """Return the posterior by an expansion of the likelihood about its mean, found by Newton steps; and that mean.
 
     `posterior` makes a posterior from an expansion; `small` is the length of the last step in standard deviations.
     """
@@ -193,7 +194,7 @@ def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: A
 
 
 def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, names: tuple[str, ...]) -> Fit:
-    """Return the fit averaged over `pairs` of a node and a sum of weights; weights are along `basis`, if given."""
+    """The mean of `pairs`: posteriors by node of the prior and sum of weights; weights are along `basis`, if any."""
     q, probability, node, total = found.about.cross.shape[2], pairs.probability, pairs.node, pairs.total
     d, means, whole = found.about.slope.shape[1] - 1, pairs.mean[:, :q], pairs.covariance
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
@@ -215,7 +216,7 @@ def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, na
 
 
 def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...], basis: Array | None) -> TopicEffects:
-    """Return the posterior of intercepts and slopes of topics, with covariances if `pairs` have covariances."""
+    """Return the posterior of the intercepts and slopes of topics; covariances are NaN if `pairs` have none."""
     (g, size, q), p, whole, each = found.about.cross.shape, pairs.probability, pairs.covariance, np.arange(len(names))
     share, roots = np.bincount(pairs.level, p, len(found.each)), topic_roots(size - 1)
     mean, within, cross = p @ pairs.mean, np.zeros((g, size, size)), np.zeros((g, size, q))
@@ -247,7 +248,7 @@ def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...], basis: A
 
 
 def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
-    """Return the prior in the form of a fit, for a panel without any outcome."""
+    """Return the prior of intercept and weights in the form of a posterior, for a panel without any outcome."""
     joint, sums, v = np.outer(nodes.probability, nodes.sums.probability), nodes.sums, nodes.direction
     n, d = v.shape[1], nodes.free
     mean = np.concatenate([np.zeros(d), nodes.mean])
@@ -271,7 +272,7 @@ def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
 def _by_modes(
     found: Levels, pairs: Pairs, seen: tuple[Observations, Design], nodes: Nodes, *, covariances: bool
 ) -> Pairs:
-    """Return the pairs with their posterior modes in all coefficients, each mode by a search from the pair's mean.
+    """Return the posteriors `pairs` (by node and sum of weights) about their own modes, each found by a search.
 
     Slopes of topics multiply the common answer at the mean.
     """
@@ -308,19 +309,19 @@ def _by_modes(
 
 
 def _information(observed: Observations, design: Design, point: Array) -> float:
-    """Return the information of outcomes at `point`, Σ_t v_t K (1 − Σ_k p_tk²): 1 per log-ratio at even odds."""
+    """Information in outcomes at the coefficients `point`: Σ_t v_t K (1 − Σ_k p_tk²), 1 per log-ratio at even odds"""
     p = softmax(design.ratios(point[None]))[0][0]
     unlike = 1.0 - (p**2).sum(axis=0) - (1.0 - p.sum(axis=0)) ** 2
     return float((observed.free + 1) * observed.weight @ unlike)
 
 
 def _basis(observed: Observations, nodes: Nodes) -> Array | None:
-    """Return a basis of the weights' identified directions; None if all are, or if beliefs differ by expert."""
+    """Basis of the directions of weights that data or prior distinguish; None: all, or if beliefs differ by expert."""
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 
 def _groups(probability: Array, label: Array | Index, most: int) -> Index:
-    """Return the group, 0 .. G - 1, of each label: at most `most` groups, of which the last joins improbable labels."""
+    """Return the number of each label's group, 0 .. G - 1, (M,); the last of `most` groups joins improbable labels."""
     _, group = np.unique(label, return_inverse=True)
     order = np.argsort(-np.bincount(group, probability), kind="stable")
     place = np.empty(len(order), dtype=np.intp)
@@ -329,7 +330,7 @@ def _groups(probability: Array, label: Array | Index, most: int) -> Index:
 
 
 def _merged(probability: Array, mean: Array, covariance: Array, group: Index) -> Normals:
-    """Return one normal for each group of normals, with the mean and covariance of the group."""
+    """Return one normal distribution for each group of normals, with the group's mean and covariance."""
     share = np.zeros((int(group.max()) + 1, len(group)))
     share[group, np.arange(len(group))] = probability
     total = share.sum(axis=1)
@@ -341,7 +342,7 @@ def _merged(probability: Array, mean: Array, covariance: Array, group: Index) ->
 
 
 def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> Normals:
-    """Return normals of all N weights from normals along `basis`; `beyond` (M,) is the variance in other directions."""
+    """Return normals of all N weights from those along `basis`; `beyond` (M,) is the variance in other directions."""
     if basis is None:
         return normals
     n, r = basis.shape
@@ -353,12 +354,12 @@ def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> N
 
 
 def _along(values: Array | None, basis: Array | None, d: int) -> Array | None:
-    """Return intercept and weights as coefficients, the weights projected on `basis`; unchanged without a basis."""
+    """Return intercept and weights with the weights' coordinates along `basis`; unchanged without a basis."""
     return values if values is None or basis is None else np.concatenate([values[:d], values[d:] @ basis])
 
 
 def _whole(values: Array, basis: Array | None, d: int) -> Array:
-    """Return intercepts and weights (..., K - 1 + N) from coefficients along `basis`."""
+    """Return intercept and all weights, (..., K - 1 + N), from `values` with the weights' coordinates along `basis`."""
     if basis is None:
         return values
     return np.concatenate([values[..., :d], values[..., d:] @ basis.T], axis=-1)

@@ -53,7 +53,7 @@ def _right(forecasts: Forecasts, cells: Index) -> tuple[Index, Index]:
 
 
 def leaked_columns(q: Floats, outcomes: Codes) -> Mask:
-    """Mask like `leaked_experts`, for an array (T, N) or (T, N, K), read only until no suspect is left."""
+    """Mask (N,) of experts who were right and nearly certain on every resolved event, from an array of forecasts."""
     n = q.shape[1]
     suspects, count = np.arange(n), np.zeros(n)
     for rows in (slice(0, FEW), *blocks(slice(FEW, len(q)), q[0].size)):
@@ -94,10 +94,10 @@ DIGITS = 9
 
 
 def contrary_events(forecasts: Forecasts) -> int:
-    """Number of resolved events with forecasts, if forecasts point the wrong way as with swapped labels; else 0.
+    """Number of resolved events, if their forecasts point the wrong way as with swapped labels; else 0.
 
-    That is if they would suit the outcomes better with classes in another order, by Student's t-test of each event's
-    mean log-probability beyond its average over events; forecasts that are merely biased do not count.
+    They do if they would suit the outcomes better with the classes in another order, by Student's t-test of each
+    event's mean log-probability beyond its average over events; forecasts that are merely biased do not count.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def contrary_events(forecasts: Forecasts) -> int:
 
 
 def _contrary(forecasts: Forecasts, events: Index) -> bool:
-    """Whether forecasts would clearly suit the outcomes of `events` better if the classes were in another order."""
+    """True if the forecasts would clearly suit the outcomes of `events` better with the classes in another order."""
     mean = np.concatenate([_mean_logs(forecasts, events[i : i + FIRST]) for i in range(0, len(events), FIRST)])
     outcome = forecasts.outcomes[events]
     beyond = mean - mean.mean(axis=0)
@@ -146,7 +146,7 @@ def _likeliest_order(logs: Array, outcome: Index) -> Index:
 
 
 def _clearly_above_0(gain: Array, level: float) -> bool:
-    """Whether a one-sided t-test of `gain` (T,) rejects a mean of 0 at `level`."""
+    """True if a one-sided t-test of `gain` (T,) rejects a mean of 0 at `level`."""
     mean, error = float(gain.mean()), float(gain.std(ddof=1)) / sqrt(len(gain))
     if mean <= 0.0:
         return False
@@ -163,7 +163,7 @@ def _clearly_above_0(gain: Array, level: float) -> bool:
 
 
 def contrary_note(events: int, classes: Sequence[object]) -> Note:
-    """Note that forecasts on so many resolved `events` speak against the outcomes."""
+    """Note that the forecasts on `events` resolved events speak against the outcomes."""
     if len(classes) == 2:
         ask = f"are they probabilities of {shown(classes[0])} rather than {shown(classes[1])}?"
     else:

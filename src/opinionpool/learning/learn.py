@@ -99,9 +99,9 @@ def learn(
 
 
 def learn_from(source: Source, request: Request) -> FittedPanel:
-    """Fitted panel from the resolved events of a source, by the method that `request` asks for.
+    """Learn a panel from the resolved events of a source, by the method that `request` asks for.
 
-    Counts are those of the source; notes tell what is unusual about its forecasts.
+    Its counts of events and forecasts are those of the source; notes tell what is unusual about the forecasts.
     """
     request = request.about(len(source.classes), options=source.has_options)
     learned: Sums | Problem
@@ -126,7 +126,7 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
 
 
 def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
-    """Fitted panel by the default pool, or as a crowd, with recency and topics."""
+    """Learn a panel by the default pool, or as a crowd, with decay of forecasts by age and with topics."""
     problem = replace(problem, topics=problem.learnable_topics)
     floor, recency, assessed = request.settings.floor, None, Believed.of(beliefs, problem.experts).assessed
     crowd = not assessed and is_crowd(problem.forecasts, problem.weight) and _by_features(problem, beliefs, request)
@@ -162,7 +162,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
 
 
 def _all_blocks(problem: Problem, coding: Coding, recency: Recency | None, floor: float) -> Iterator[DenseContrasts]:
-    """Yield blocks of all parts, with probabilities in place of votes and scores, and discounted by age."""
+    """Yield blocks of all parts' events, with probabilities in place of votes and scores, and discounted by age."""
     assert problem.parts is not None
     for part in problem.parts():
         forecasts = coding.forecasts(part.forecasts)
@@ -179,11 +179,12 @@ def _hyperparameters_note(used: int, resolved: int) -> Note:
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
-    """Whether there are too many experts, with too few forecasts each, to learn one weight per expert.
+    """Return True if experts are too many, with too few forecasts each, to learn a weight for each expert.
 
     A crowd has more than `CROWD` experts, who made less than the share `SPARSE` of all possible forecasts, and at least
-    `SEVERAL` resolved events, as a crowd's features are too uncertain with fewer. With fewer it is still a crowd if an
-    array of events x experts would have more than `LARGE` numbers, and any forecast is on a resolved event.
+    `SEVERAL` resolved events, as a crowd's features are too uncertain with fewer. With fewer resolved events it is
+    still a crowd if an array of events x experts would have more than `LARGE` numbers, and any forecast is on a
+    resolved event. `weight` (T,) is how often each event counts.
     """
     if len(forecasts.experts) <= CROWD:
         return False
@@ -203,13 +204,13 @@ def _dense_size(forecasts: Forecasts) -> int:
 
 
 def _dense(problem: Problem, floor: float) -> DenseContrasts:
-    """Contrasts as an array; of resolved events only, if the array of all events would be too large."""
+    """Return log-ratios less the prior's as an array; of resolved events only, if all would be too large."""
     some = problem.select(problem.forecasts.resolved) if _dense_size(problem.forecasts) > LARGE else problem
     return some.dense(floor)
 
 
 def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
-    """Fitted panel by the default pool, for any number of resolved events."""
+    """Learn a panel by the default pool, for any number of resolved events."""
     data, believed = _dense(problem, request.settings.floor), Believed.of(beliefs, problem.experts)
     every = problem.blocks and partial(problem.blocks, request.settings.floor)
     found = default_fit(data, believed, answers_only=request.answers_only, every=every)
@@ -226,7 +227,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
 def _with_fit(
     problem: Problem, kind: str, found: DefaultFit, settings: Settings, notes: tuple[Note, ...]
 ) -> FittedPanel:
-    """Fitted panel of structure `kind` from the fit `found`, with weights that are equal for all classes."""
+    """Return the fitted panel of structure `kind` from the fit `found`, with weights that are equal for all classes."""
     settings = settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     totals = problem.events, problem.counts, problem.present
@@ -235,7 +236,7 @@ def _with_fit(
 
 
 def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
-    """Fitted panel by the full model, from the data without beliefs."""
+    """Learn a panel by the full model (means for each class) from the data, without beliefs."""
     from opinionpool.estimation.lda import full_fit
 
     some = problem.select(problem.forecasts.resolved)
@@ -247,7 +248,7 @@ def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
 
 
 def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> FittedPanel | None:
-    """Fitted panel of a crowd, without a dense array; None if no informative expert forecast a resolved event."""
+    """Learn a crowd's panel without a dense array; None if no informative expert forecast a resolved event."""
     # Most panels are no crowd, and should not wait for its learner.
     from opinionpool.learning.crowd import crowd_fit
 
@@ -265,7 +266,7 @@ def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> Fitt
 
 
 def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel:
-    """Fitted panel by sample averages."""
+    """Learn a panel by sample averages over all events."""
     # The default pool is no sample average.
     from opinionpool.estimation.averages import sample_parts
 
@@ -289,7 +290,7 @@ def _check_weights(panel: Panel, events: float) -> None:
 
 
 def _by_features(problem: Problem, beliefs: Beliefs | str, request: Request) -> bool:
-    """Whether a crowd's weights follow from features: not if weights differ by class or beliefs name an expert.
+    """True if a crowd's weights follow from its features: not if they differ by class or beliefs name experts.
 
     Raises
     ------

@@ -32,10 +32,10 @@ class LeftOut(NamedTuple):
 
 
 def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> LeftOut | None:
-    """Approximate leave-one-out ratios of resolved events, or of a sample (Rad & Maleki 2020); None if there are none.
+    """Approximate leave-one-out ratios of resolved events or a sample (Rad & Maleki 2020); None if there are none.
 
-    Of an event with probabilities p, curvature W = diag(p) − pp' and variance A = Z'VZ of its log-ratios, these change
-    by −A(y − p)/(1 − tr WA) as the event is left out.
+    Leaving out an event with probabilities p, curvature W = diag(p) − pp' and variance A = Z'VZ of its log-ratios
+    changes its log-ratios by −A(y − p)/(1 − tr WA), y being its outcome as 0s and 1.
     """
     k, d = len(problem.classes), len(problem.classes) - 1
     problem = problem.select(problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0))

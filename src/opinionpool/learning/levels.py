@@ -33,7 +33,7 @@ ROUNDS, TOLERANCE = 20, 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """Rules that replace forecasts of N experts by the probabilities that these forecasts stand for.
+    """Rules that replace the forecasts of N experts by the probabilities that they stand for.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Coding:
 
     @classmethod
     def of(cls, problem: Problem, zero: Array) -> Coding:
-        """Coding with the zeros `zero`; votes and levels, of two classes, are found in all forecasts, open too."""
+        """The rules for votes and levels (of two classes) in all forecasts; `zero` are probabilities for zeros."""
         forecasts, expert = problem.forecasts, problem.forecasts.expert_index
         scales, n = [forecasts.scales.get(name) for name in forecasts.experts], len(forecasts.experts)
         votes, given = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.intp)
@@ -82,11 +82,11 @@ class Coding:
 
     @property
     def changes(self) -> bool:
-        """Whether any forecast stands for another probability."""
+        """True if any forecast stands for another probability."""
         return bool(self.levels.any() or self.zero.any())
 
     def array(self, q: npt.ArrayLike) -> Array:
-        """Probabilities (..., N), or (..., N, K), that `q` of all experts stands for; `q` itself in other shapes."""
+        """Return the probabilities that the forecasts `q`, (..., N) or (..., N, K), stand for."""
         found = np.asarray(q, dtype=np.float64)
         if found.shape[-self.zero.ndim :][:1] != self.zero.shape[:1]:
             return found
@@ -98,7 +98,7 @@ class Coding:
         return raised(found, self.zero)
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
-        """Copy of `forecasts` with the probabilities that they stand for, and without scales."""
+        """Return a copy of `forecasts` with the probabilities that they stand for, and without scales."""
         if not self.changes:
             return forecasts
         expert = places(forecasts.experts, self.experts)[forecasts.expert_index]
@@ -108,7 +108,7 @@ class Coding:
         return replace(forecasts, probabilities=raised(counted, self.zero[expert]))
 
     def _counted(self, event: Index, expert: Index, p: Array) -> Array:
-        """Probabilities `p` (M,) with each level replaced by the probability that it counts as."""
+        """Return the probabilities `p` (M,) with each level of a scale replaced by what it counts as."""
         found, levels = p.copy(), np.flatnonzero(self.levels[expert])
         if len(levels):
             event, expert = event[levels], expert[levels]
@@ -118,7 +118,7 @@ class Coding:
         return found
 
     def _log_odds(self, p: Array, expert: Index) -> Array:
-        """Log-odds averaged over the interval of each of M levels; `p` may be a mean of several levels."""
+        """Log-odds that each level counts as, averaged over its interval; `p` may be a mean of several levels."""
         levels = self.levels[expert]
         inside = np.clip(p, 0.5 / levels, 1.0 - 0.5 / levels)
         mean = levels * (_entropy(inside - 0.5 / levels) - _entropy(inside + 0.5 / levels))
@@ -126,7 +126,7 @@ class Coding:
 
 
 def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
-    """Probability that a 0 counts as, (N,), or (N, 1) if K > 2; 0 if an expert does not round, or with options."""
+    """Probability that a 0 by each expert counts as, (N,), or (N, 1) if K > 2; 0 for experts who do not round."""
     check_floor(floor, "floor")
     p, expert, least = forecasts.probabilities, forecasts.expert_index, np.full(len(forecasts.experts), np.inf)
     lower = np.minimum(p, 1.0 - p)[:, None] if p.ndim == 1 else p
@@ -139,7 +139,7 @@ def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
 
 
 def raised(p: Array, zero: Array) -> Array:
-    """Probabilities of two classes in [zero, 1 - zero]; or of K classes, at least `zero` (..., 1), with equal sums."""
+    """Return the probabilities `p` with at least `zero` for each class, and with unchanged sums over the classes."""
     if not zero.any():
         return p
     if zero.ndim == 1:
@@ -156,7 +156,7 @@ def _entropy(u: Array) -> Array:
 
 
 def _leniency(event: Index, judge: Index, scores: Array) -> Array:
-    """Posterior means, (J,), of how far the scores of each judge are above other judges' on the same events."""
+    """Posterior mean of how far each judge's scores are above other judges' scores on the same events, (J,)."""
     judges, given = np.bincount(event), np.bincount(judge)
     own = np.zeros(len(given))
     for _ in range(ROUNDS):
@@ -174,7 +174,7 @@ def _leniency(event: Index, judge: Index, scores: Array) -> Array:
 
 
 def _shift(mean: float, problem: Problem) -> float:
-    """Posterior mean of a scale's shift, given `mean`, the mean log-odds of scores on the scale."""
+    """Posterior mean of how far a scale is shifted, given `mean`, the mean log-odds of all scores on it."""
     centre = 0.0 if problem.estimated else float(problem.expected.mean())
     outcomes = Design.of(np.full((2, 1, 1), BASE_RATE), np.arange(2), np.full((2, 1), centre), problem.events)
     (base,) = posterior_modes(outcomes)

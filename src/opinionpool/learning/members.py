@@ -32,7 +32,9 @@ SLOPE_PROBABILITIES = np.array([1.0, 4.0, 1.0]) / 6.0
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Mixture of the log pool, the simple average and one expert to follow.
+    """Mixture of three answers: the log pool's, the simple average's, and that of one expert to follow.
+
+    Who is to be followed is learned, too.
 
     Examples
     --------
@@ -50,12 +52,12 @@ class Members:
 
     @classmethod
     def prior(cls, believed: Believed) -> Members | None:
-        """Members of distinct experts before any outcome; None for a single expert, or if beliefs were given."""
+        """The mixture before any outcome, for distinct experts; None for a single expert, or if beliefs were given."""
         n, shares = len(believed), np.array(MEMBERS)
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
-        """Members after outcomes, by the log pool's `evidence`, and the average's and experts' `log_likelihoods`."""
+        """The mixture after outcomes: `evidence` is the log pool's log-likelihood, then the average's and experts'."""
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
         score = [evidence, average, np.logaddexp.reduce(by_expert) - np.log(len(by_expert))]
         follow = posterior_probabilities(by_expert, 1.0)
@@ -63,17 +65,17 @@ class Members:
 
     @property
     def decided(self) -> bool:
-        """Whether one member has a posterior probability of nearly 1."""
+        """True if one of the three answers has a posterior probability of nearly 1."""
         return bool(self.shares.max() > 1.0 - OPEN)
 
     def spread_over(self, duplicates: Duplicates) -> Members:
-        """Members of all experts from those of the distinct experts; duplicates share one count."""
+        """Return the mixture for all experts, from this one for distinct experts; duplicates share one count."""
         count = duplicates.counts
         follow = np.where(duplicates.source >= 0, count * self.follow[np.maximum(duplicates.source, 0)], 0.0)
         return replace(self, count=count, follow=follow)
 
     def mixed(self, p: Array, batch: Batch) -> Array:
-        """Answers of the mixture, (T, K), from `p`, the log pool's answers; unchanged where nobody answered."""
+        """Return the mixture's answers, (T, K), from the log pool's answers `p`; unchanged where nobody answered."""
         found = p.copy()
         for rows in batch.blocks():
             average, follow = self._answers(batch.some(rows))
@@ -99,10 +101,11 @@ class Members:
         return average, follow
 
     def normals(self, batch: Batch) -> tuple[Array, Array, Array]:
-        """Shares (1 + M,) of the log pool and of M normals of log-odds, and the normals' means and sds, (M, T, K).
+        """The mixture as normals of log-odds, for intervals: shares (1 + M,), means and standard deviations (M, T, K).
 
-        The normals are of the average and of experts to follow, whose log-odds beyond the prior are uncertain by a
-        log-normal factor. Where nobody answered, the normals are at the prior, or base rate.
+        The shares are of the log pool and of M normals: of the average and of experts to follow, whose log-odds beyond
+        the prior are uncertain by a log-normal factor. Where nobody answered, the normals are at the prior, or base
+        rate.
         """
         mean, sd, from_prior = np.empty((3, 2, len(batch.q), batch.classes))
         for rows in batch.blocks():
@@ -125,7 +128,7 @@ class Members:
 
 
 def _over(shares: Array, values: Array) -> Array:
-    """Sums over experts, (T, K), of `shares` (N,) times `values` (T, N, K)."""
+    """Return sums over experts, (T, K), of `shares` (N,) times `values` (T, N, K)."""
     return np.asarray(np.swapaxes(values, 1, 2) @ shares)
 
 

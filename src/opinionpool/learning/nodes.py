@@ -43,7 +43,7 @@ KNOWN = 1e-6
 
 
 class Sums(NamedTuple):
-    """Prior of the sum of the weights: a mixture of J normals, each with its standard deviation of the intercept."""
+    """Prior of the sum of the experts' weights: a mixture of J normals, each with a prior of the intercept."""
 
     value: Array  # (J,)
     sd: Array  # (J,)
@@ -59,9 +59,10 @@ class Sums(NamedTuple):
         spreads: tuple[tuple[float, float], ...],
         intercepts: tuple[tuple[float, float], ...],
     ) -> Sums:
-        """Return log-normals about `centres`, mixed and scaled to `mean`; `spreads` are (sd of the log, probability).
+        """Return a mixture of log-normals about `centres`, scaled to have the mean `mean`.
 
-        `intercepts` are (standard deviation of the intercept, probability).
+        `centres` have probabilities `probability`; `spreads` are pairs (standard deviation of the logarithm,
+        probability), `intercepts` pairs (standard deviation of the intercept, probability).
         """
         widest, centre = max(sd for sd, _ in spreads), np.log(centres)
         low, high = centre.min() - REACH * widest, centre.max() + REACH * widest
@@ -82,16 +83,16 @@ class Sums(NamedTuple):
 
     @classmethod
     def known(cls, value: float, intercepts: tuple[tuple[float, float], ...]) -> Sums:
-        """Return the prior of a sum that is known to be `value`."""
+        """Return the prior if the sum of the weights is known to be `value`."""
         return cls(np.array([value]), np.zeros(1), np.ones(1), np.zeros(1)).with_intercepts(intercepts)
 
     @property
     def certain(self) -> bool:
-        """Whether the sum is known."""
+        """True if the sum of the weights is known."""
         return bool(np.ptp(self.value) == 0)
 
     def with_intercepts(self, intercepts: tuple[tuple[float, float], ...]) -> Sums:
-        """Return a copy with each normal repeated for each prior (sd, probability) of the intercept, `intercepts`."""
+        """Return a copy with each normal repeated for each (standard deviation, probability) in `intercepts`."""
         sd, share = zip(*intercepts, strict=True)
         m, j = len(sd), len(self.value)
         probability = np.outer(share, self.probability).ravel()
@@ -100,7 +101,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """B nodes of the prior of the weights (direction and spread), each with J normals of the weights' sum s."""
+    """Prior of the experts' weights: B alternatives (nodes) of direction and spread, each with J normals of the sum."""
 
     probability: Array  # (B,)
     direction: Array  # (B, N); v, mean weights given a sum of 1
@@ -115,7 +116,7 @@ class Nodes:
 
     @property
     def mean(self) -> Array:
-        """Prior mean of the weights, (N,)."""
+        """Prior mean of the experts' weights, (N,)."""
         return np.asarray(float(self.sums.probability @ self.sums.value) * (self.probability @ self.direction))
 
     @property
@@ -132,12 +133,12 @@ class Nodes:
         return float(np.sqrt(self.sums.probability @ self.sums.intercept**2))
 
     def along(self, basis: Array | None) -> Nodes:
-        """Return the prior of coordinates of the weights along a basis (N, R), whose span contains all directions."""
+        """Return the prior of the weights' coordinates along a basis (N, R), which spans all directions."""
         return self if basis is None else replace(self, direction=self.direction @ basis)
 
     @property
     def deviations(self) -> Array:
-        """Covariance of the weights at each node, given their sum s (their mean is s times `direction`), (B, N, N)."""
+        """Covariance of the experts' weights at each node, given their sum s and mean s `direction`, (B, N, N)."""
         if self.own is not None:
             return np.asarray(self.own @ np.swapaxes(self.own, 1, 2))
         h, tau = self.across()
@@ -149,7 +150,7 @@ class Nodes:
         return v / np.sqrt(np.einsum("bi,bi->b", v, v))[:, None], self.weight_sd
 
     def spread(self) -> Array:
-        """Covariance of the weights given their sum, averaged over the nodes by probability, (N, N)."""
+        """Covariance of the experts' weights given their sum, averaged over the nodes, (N, N)."""
         if self.own is not None:
             wide = np.moveaxis(self.own * np.sqrt(self.probability)[:, None, None], 0, 1).reshape(self.own.shape[1], -1)
             return np.asarray(wide @ wide.T)
@@ -159,7 +160,7 @@ class Nodes:
 
     @cached_property
     def moments(self) -> tuple[Array, Array, Array]:
-        """Prior mean of the weights (N,), and of their covariance root eigenvalues (N,) and eigenvectors (N, N)."""
+        """Prior mean of the experts' weights, (N,); standard deviations along principal axes, (N,); axes (N, N)."""
         sums, v, mean = self.sums, self.direction, self.mean
         second = float(sums.probability @ (sums.value**2 + sums.sd**2))
         covariance = second * (v.T * self.probability) @ v - np.outer(mean, mean) + self.spread()
@@ -176,7 +177,7 @@ class Nodes:
 
 
 def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
-    """Return the prior of the weights of N experts, from beliefs about them, for d = K - 1."""
+    """Prior of N experts' weights from beliefs about the experts; d = K - 1, `options` if classes differ by event."""
     n = len(believed)
     if not believed.alike:
         return _nodes_by_expert(believed, d, options=options)
@@ -207,7 +208,7 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
 
 
 def _intercepts(beliefs: WeightBeliefs, factor: float) -> tuple[tuple[float, float], ...]:
-    """Return pairs (standard deviation of the intercept times `factor`, probability)."""
+    """Return priors of the intercept as pairs: standard deviation (times `factor`), probability."""
     pairs = zip(beliefs.intercept_spreads, BIAS_PROBABILITIES, strict=True)
     return tuple((sd * factor, share) for sd, share in pairs)
 
@@ -235,20 +236,20 @@ def _nodes_by_expert(believed: Believed, d: int, *, options: bool) -> Nodes:
 
 
 def _weight_sds(n: int) -> tuple[Array, Array]:
-    """Return the grid of relative standard deviations of n experts' weights, and its probabilities."""
+    """Return a grid of standard deviations of `n` experts' weights, relative to the mean weight, and probabilities."""
     if n == 1:
         return np.zeros(1), np.ones(1)
     return np.array(WEIGHT_SD), np.array(WEIGHT_SD_PROBABILITIES)
 
 
 def _sum_of(believed: Believed, rho: float) -> float:
-    """Return the sum of the weights of equally accurate experts whose correlation is `rho`."""
+    """Return the sum of the weights of equally accurate experts whose errors have the correlation `rho`."""
     n = len(believed)
     return float(believed.calibration.value.mean()) * n / (1.0 + (n - 1) * rho)
 
 
 def _dependences(believed: Believed) -> tuple[Dependent, ...]:
-    """Return the alternative kinds of dependence between experts, with probabilities."""
+    """Return alternative assumptions on how experts' errors correlate, with probabilities."""
     if believed.agreement is None:
         return (Dependent("nested", believed.rho, 0.0, 1.0),)
     if believed.correlation is None:
@@ -262,7 +263,7 @@ def _dependences(believed: Believed) -> tuple[Dependent, ...]:
 
 
 def _direction(believed: Believed, dependent: Dependent) -> Array:
-    """Return the weights of a panel with this dependence, (N,), clipped at 0 and normalised to a sum of 1."""
+    """Return the weights that follow from one assumption on correlation and accuracy, (N,), at least 0, with sum 1."""
     accuracy, kappa, rho = believed.accuracy_by(dependent), believed.calibration.value, dependent.correlation
     nested = dependent.kind == "nested"
     among: Dependence = believed_dependence(rho, accuracy) if nested else CommonCorrelation(len(accuracy), rho)

@@ -26,7 +26,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class PartsSource:
-    """Source of forecasts that come in parts of the events, with a sample in memory."""
+    """Source of forecasts that come in several parts, such as files, of which a sample is kept in memory."""
 
     sample: Forecasts
     prior: float | Array | None  # shared by all events; None if it is estimated or each event has its own
@@ -36,7 +36,7 @@ class PartsSource:
 
     @classmethod
     def of(cls, parts: Iterable[Forecasts], prior: float | Array | None) -> PartsSource:
-        """Read all parts; those beyond the memory limit are kept in a file while the source is in use.
+        """Return the source from all parts; those beyond the memory limit are kept in a file while it is in use.
 
         Raises
         ------
@@ -77,14 +77,14 @@ class PartsSource:
 
     @property
     def has_options(self) -> bool:
-        """Whether events have options of their own."""
+        """True if events have options of their own."""
         return self.sample.options is not None
 
     def sums(self, request: Request) -> None:
         """Return None, as moments are not computed from parts."""
 
     def problem(self) -> Problem:
-        """Problem of the sampled events; its `parts` give all events, if the sample does not contain them."""
+        """Return what to learn from: the sampled events; `parts` of it gives all events, if these are more."""
         taken, prior, events = self.sample, self.prior, self.seen.events
         estimated = prior is None and (taken.prior is None or bool(np.isnan(taken.prior).all()))
         if estimated and not self.has_options:
@@ -104,14 +104,14 @@ class PartsSource:
 
 
 def _together(parts: list[npt.NDArray[Kind]]) -> npt.NDArray[Kind]:
-    """Concatenation of the arrays in `parts`, which is emptied, as arrays of all events are large."""
+    """Return the concatenation of the arrays in `parts`, and empty that list, as arrays of all events are large."""
     found = np.concatenate(parts)
     parts.clear()
     return found
 
 
 class _Kept:
-    """Parts in memory, and in a file once they have more forecasts than a sample."""
+    """Store of parts: in memory, and in a file once they have more forecasts than a sample."""
 
     def __init__(self) -> None:
         self._parts: list[Forecasts] = []
@@ -139,7 +139,7 @@ class _Kept:
         yield from self._parts
 
     def select(self, positions: Index) -> Forecasts:
-        """Forecasts on some of the events, in the order of `positions`."""
+        """Return the forecasts on the events at `positions`, in that order, among the events of all parts."""
         order, start, found = np.argsort(positions), 0, list[Forecasts]()
         for part in self:
             stop = start + len(part.events)

@@ -31,7 +31,7 @@ KNOWN = 1e-12
 
 
 class Limits(NamedTuple):
-    """Grid of L limits to which extreme contrasts are moderated, with probabilities and means of coefficients."""
+    """Alternative limits to which extreme contrasts are moderated, with their probabilities and mean coefficients."""
 
     limit: Array  # (L,)
     probability: Array  # (L,)
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def one(cls, limit: float) -> Limits:
-        """Return the grid of a single limit, which is known."""
+        """Return the single, known limit `limit` as such alternatives."""
         return cls(np.array([limit]), np.ones(1), np.zeros((1, 1)))
 
 
@@ -82,7 +82,7 @@ class Posterior(Tabular):
 
     @classmethod
     def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Self:
-        """Return the posterior of a fit; `believed` are the prior probabilities of `limits`."""
+        """Return the posterior of a fit to the prior `nodes`; `believed` are the prior probabilities of `limits`."""
         rows = _hyperparameters(fit, nodes)
         if limits is not None:
             each = zip(limits.limit.tolist(), believed, limits.probability.tolist(), strict=True)
@@ -110,7 +110,7 @@ class Posterior(Tabular):
         }
 
     def mixed_with(self, members: Members | None) -> Self:
-        """Return the posterior with a row of the table for each member of the mixture."""
+        """Return the posterior with a row of hyperparameters for each answer in the mixture `members`."""
         if members is None:
             return self
         n = sum(name != "member" for name in self.hyperparameter)
@@ -120,7 +120,7 @@ class Posterior(Tabular):
 
     @property
     def shares_(self) -> dict[str, float]:
-        """Posterior probability (share of the answer) of each member of the mixture; {} without a mixture."""
+        """Posterior probability (share of the answer) of each part of the mixture, by name; {} if there is none."""
         rows = zip(self.hyperparameter, self.value, self.posterior.tolist(), strict=True)
         return {value: share for name, value, share in rows if name == "member"}
 
@@ -131,7 +131,7 @@ class Posterior(Tabular):
         return self.value[best], float(self.posterior[best])
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Return bounds, (N,) each, of the marginal credible intervals of the weights, less the weights' means."""
+        """Bounds, (N,) each, of the credible interval of each of N = `experts` weights, less the weight's mean."""
         mean = (self.mean - self.probability @ self.mean)[:, -experts:]
         sd = np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2)[:, -experts:], 0.0))
         low, high = (quantile(self.probability, mean, sd, q) for q in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
@@ -143,13 +143,13 @@ class Posterior(Tabular):
 
     @property
     def whole_covariance(self) -> Array:
-        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N), of the whole mixture of normals."""
+        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): within each normal, plus of their means."""
         away = self.mean - self.probability @ self.mean
         within = np.einsum("m,mij->ij", self.probability, self.covariance)
         return np.asarray(within + (away.T * self.probability) @ away)
 
     def of_all(self, duplicates: Duplicates) -> Self:
-        """Return the posterior of all experts' weights, from this posterior of the distinct experts'."""
+        """Posterior of all experts' weights, from this one of experts without duplicates."""
         column, part = coefficients_of_all(duplicates.source, self.mean.shape[1])
         limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
@@ -204,7 +204,7 @@ class Posterior(Tabular):
         return low, high
 
     def gradient(self, panel: PoolingPanel, batch: Batch) -> Array:
-        """Return derivatives of the log-ratios of T events by intercept and weights, (T, K - 1 + N, K - 1)."""
+        """Derivatives of the pooled log-ratios of T events by intercept and weights, (T, K - 1 + N, K - 1)."""
         symmetric = self._symmetric(panel)
         parts = [self._gradient(symmetric, batch, rows, symmetric.settings.extremes) for rows in batch.blocks()]
         return np.concatenate(parts)
@@ -212,7 +212,7 @@ class Posterior(Tabular):
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
     ) -> tuple[Array, Array, Array]:
-        """Return M normals of log-odds less the answer's: probabilities (M,), means and sds (M, T, C).
+        """Posterior of log-odds less the answer's, as M normals: probabilities (M,), means and sds (M, T, C).
 
         C is K or, for two classes, 1: the second class only.
         """
@@ -237,16 +237,16 @@ class Posterior(Tabular):
         return np.outer(limits.probability, self.probability).ravel(), away, sd
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
-        """Return the class-symmetric panel to whose weights this posterior belongs."""
+        """Return the panel with one weight for each expert to which this posterior belongs."""
         assert isinstance(panel, Panel)
         return panel
 
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array | None:  # noqa: ARG002
-        """Return a term that subclasses add to the covariance of log-ratios, (T, K - 1, K - 1); None here."""
+        """Return what subclasses add to the covariance of the answers' log-ratios, (T, K - 1, K - 1); None here."""
         return None
 
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return derivatives of log-ratios by intercept and weights, (T, K - 1 + N, K - 1); 0 if nobody answered."""
+        """Derivatives of pooled log-ratios by intercept and weights, (T, K - 1 + N, K - 1); 0 if nobody answered."""
         d, full = batch.classes - 1, debiased(panel, batch, rows, extremes)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         answered = batch.some(rows).answered_by(panel.informative)
@@ -254,7 +254,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """Return the place among `size` of distinct experts of each coefficient of all experts, and its share of that."""
+    """For each coefficient of all experts: its position among `size` of distinct experts, and its share of it."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
@@ -262,7 +262,7 @@ def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
 
 
 def _hyperparameters(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
-    """Return name, value, prior and posterior probability of each hyperparameter of the nodes."""
+    """Return name, value, prior and posterior probability of each hyperparameter behind the prior's nodes."""
     before, after = nodes.probability, fit.joint.sum(axis=1)
     kinds = [
         "equal" if kind.exponent == 0 and kind.kind == "common" else f"{kind.kind}, correlation {kind.correlation:g}"
@@ -286,13 +286,13 @@ def sum_rows(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
 def probability_rows(
     name: str, labels: list[str], prior: Array, posterior: Array
 ) -> list[tuple[str, str, float, float]]:
-    """Return a row (name, label, prior, posterior probability) for each different label."""
+    """Return a row (name, label, prior, posterior probability) for each different label, adding equal ones up."""
     found = [(label, np.array([each == label for each in labels])) for label in dict.fromkeys(labels)]
     return [(name, label, float(prior[same].sum()), float(posterior[same].sum())) for label, same in found]
 
 
 def quantile(probability: Array, mean: Array, sd: Array, q: float) -> Array:
-    """Return quantiles (...) of mixtures of normals with means and standard deviations (M, ...).
+    """Return the quantiles `q`, (...), of mixtures of normals with means and standard deviations (M, ...).
 
     Examples
     --------
@@ -310,7 +310,7 @@ def quantile(probability: Array, mean: Array, sd: Array, q: float) -> Array:
 
 
 def _quantiles(weight: Array, mean: Array, sd: Array, q: float) -> Array:
-    """Return quantiles (T,) of mixtures of normals (M, T), by Halley's method, with bisection where it fails."""
+    """The quantiles `q`, (T,), of mixtures of normals (M, T), by Halley's method, with bisection where it fails."""
     z = NormalDist().inv_cdf(q)
     each, centre = mean + z * sd, weight @ mean
     low, high = each.min(axis=0), each.max(axis=0)
@@ -371,7 +371,7 @@ def below(x: Array, bell: Array) -> Array:
 
 
 def debiased(panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-    """Return robust contrasts less biases, (T, N, K - 1), with missing ones imputed."""
+    """Return moderated log-ratios less the prior's and less biases, (T, N, K - 1), missing ones imputed."""
     some = batch.some(rows)
     return panel.parts.fill(extremes.deviation(some.contrasts(), some.base.absent))
 
@@ -382,7 +382,7 @@ def answer_rows(answers: npt.ArrayLike, k: int) -> Array:
 
 
 def _slopes(p: Array, others: Array) -> Array:
-    """Return derivatives of each class's log-odds by log-ratios, (T, K, K - 1); (T, 1, 1) for two classes."""
+    """Derivatives of each class's log-odds by log-ratios, (T, K, K - 1), or (T, 1, 1) if K = 2; `others` is 1 − `p`."""
     if p.shape[1] == 2:
         return np.ones((len(p), 1, 1))
     # Entry c, j: how the log-odds of class c against the others go with the log-probability of class j.

@@ -45,7 +45,7 @@ Number = TypeVar("Number", float, Array)
 
 
 def believed_slope(n: Number, correlation: float = CORRELATION) -> Number:
-    """Sum of the weights of n >= 1 experts (paper, equation 24) under the defaults for any panel."""
+    """Return the sum of the weights of n >= 1 equal experts (paper, equation 24), by the defaults for any panel."""
     return CALIBRATION * n / (1.0 + (n - 1.0) * correlation)
 
 
@@ -61,7 +61,7 @@ USUAL_LIMIT = harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """Beliefs about one feature of N experts: values, and their worth in events."""
+    """Beliefs about one feature (such as the calibration) of N experts: values, and how many events each counts as."""
 
     value: Array  # (N,)
     worth: Array  # (N,); worth in events beyond the default's, 0 for experts without a belief
@@ -69,7 +69,7 @@ class Feature:
 
     @classmethod
     def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Feature:
-        """Feature of each expert: by the belief about the expert if any, else the `common` one, else the default."""
+        """Return the beliefs about each expert: by name if any, else the `common` belief, else the `default`."""
         found = [own or common for own in beliefs]
         return cls(
             np.array([default if own is None else own.value for own in found], dtype=np.float64),
@@ -79,16 +79,16 @@ class Feature:
 
     @property
     def alike(self) -> bool:
-        """Whether all experts have equal values and worths."""
+        """True if the beliefs about all experts are equal."""
         return not self.named.any() or (np.ptp(self.value) == 0 and bool(np.ptp(self.worth) <= NO_WORTH))
 
     @property
     def certain(self) -> bool:
-        """Whether all worths are `CERTAIN`, so that the feature is not learned."""
+        """True if all beliefs are certain, so that the feature is not learned."""
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
-        """Feature of distinct experts: mean over duplicates, weighted by worth, geometric if `logs`."""
+        """Return beliefs about distinct experts: means over duplicates, geometric if `logs`, weighted by worth."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
         assigned = source >= 0
         np.maximum.at(worth, source[assigned], self.worth[assigned])
@@ -102,7 +102,7 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Believed:
-    """Beliefs about N experts, as arrays; accuracies are absolute."""
+    """Beliefs about N experts as arrays: calibration, accuracy, bias, and their common correlation."""
 
     calibration: Feature
     accuracy: Feature
@@ -114,7 +114,7 @@ class Believed:
 
     @classmethod
     def of(cls, beliefs: Beliefs, experts: tuple[str, ...]) -> Believed:
-        """Beliefs about the experts of these names, as arrays.
+        """Return the beliefs about the experts with these names as arrays.
 
         Raises
         ------
@@ -163,7 +163,7 @@ class Believed:
 
     @property
     def alike(self) -> bool:
-        """Whether all experts have equal calibrations and accuracies, except for what agreement implies."""
+        """True if all experts have equal calibrations and accuracies, except for what agreement implies."""
         return self.agreement is not None or (self.calibration.alike and self.accuracy.alike)
 
     @property
@@ -173,23 +173,23 @@ class Believed:
 
     @property
     def assessed(self) -> bool:
-        """Whether weights and biases are known beforehand, by beliefs of infinite worth."""
+        """True if weights and biases are known beforehand, by beliefs of infinite worth."""
         return self.fixed and self.bias.certain
 
     @property
     def fixed(self) -> bool:
-        """Whether the weights are known beforehand, by beliefs of infinite worth."""
+        """True if the weights are known beforehand, by beliefs of infinite worth."""
         known = self.correlation is not None and np.isinf(self.correlation.worth)
         return self.calibration.certain and (len(self) == 1 or (self.accuracy.certain and known))
 
     @property
     def rho(self) -> float:
-        """The common correlation that is believed."""
+        """Believed correlation of two experts' errors."""
         return CORRELATION if self.correlation is None else self.correlation.value
 
     @property
     def correlations(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Grid of common correlations, and their probabilities."""
+        """Alternative correlations that all experts share, and their probabilities."""
         if self.correlation is None:
             least = 0.0 if self.agreement is None else self.agreement.least
             return tuple(max(each, least) for each in CORRELATIONS), CORRELATION_PROBABILITIES
@@ -197,12 +197,12 @@ class Believed:
 
     @property
     def correlation_worth(self) -> float:
-        """Number of events as which the user's belief about the correlation counts; 0 without one."""
+        """Number of events that the user's belief about the correlation counts as; 0 without such a belief."""
         return 0.0 if self.correlation is None else min(self.correlation.worth, CERTAIN)
 
     @property
     def unassessed(self) -> bool:
-        """Whether only the defaults for any panel are believed of these experts."""
+        """True if the user believes nothing of these experts, so that only the defaults hold."""
         worths = (self.calibration.worth, self.accuracy.worth, self.bias.worth)
         return self.correlation is None and self.limit is None and not np.concatenate(worths).any()
 
@@ -233,14 +233,14 @@ class Believed:
         )
 
     def agreeing(self, agreement: Agreement) -> Believed:
-        """Beliefs with the accuracies that `agreement` implies, the less so the more accuracies are believed."""
+        """The beliefs with accuracies as `agreement` implies them, less so the more the user believes of these."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)
         return replace(self, accuracy=accuracy, agreement=agreement)
 
     def accuracy_by(self, kind: Dependent) -> Array:
-        """Accuracies, (N,), by the guide (agreement or sharpness) and exponent of `kind`."""
+        """Accuracies, (N,), as the indicator (agreement or sharpness) and the exponent in `kind` imply them."""
         if self.agreement is None:
             return self.accuracy.value
         own = self.accuracy.value / self.agreement.accuracy**self._guided
@@ -250,20 +250,20 @@ class Believed:
 
     @property
     def _guided(self) -> float:
-        """Factor on the exponent of agreement: 1 without beliefs about accuracies, near 0 if they are worth much."""
+        """Factor on the exponent of agreement: 1 without beliefs about accuracies, near 0 if they count much."""
         return WORTH / (WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
-        """Parts of the panel with the believed features (model.md, section 2.1)."""
+        """Return the parameters of the panel that is believed, with the correlation `rho` (model.md, section 2.1)."""
         return self._panels(rho)[0]
 
     def weights(self, rho: float) -> Array:
-        """Weights of the panel `parts(rho)`, (N,)."""
+        """Return the weights of the believed panel with the correlation `rho`, (N,)."""
         return self._panels(rho)[1]
 
     @cached_property
     def _panels(self) -> Callable[[float], tuple[Parts, Array]]:
-        """Function of rho that returns `_made(rho)`, with a cache."""
+        """Function that returns the believed panel's parameters and weights at a correlation, and remembers them."""
         return cache(self._made)
 
     def _made(self, rho: float) -> tuple[Parts, Array]:
@@ -274,13 +274,13 @@ class Believed:
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
-    """Belief about the absolute accuracy, from whichever measure was given; a relative one is multiplied by `base`."""
+    """Return the belief about the accuracy mu*, from the measure that was given; a relative one is times `base`."""
     relative = beliefs.get("relative_accuracy")
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
 
 
 def _check_spelling(beliefs: Beliefs, experts: tuple[str, ...]) -> None:
-    """Raise an ArgumentError for a name that differs from an expert's only in case, white space or form of letters."""
+    """Raise an ArgumentError if a name in `beliefs` differs from an expert's only in case, spaces or letter forms."""
     unknown = {name_key(name): name for name in beliefs.experts if name not in set(experts)}
     meant = next((name for name in experts if name_key(name) in unknown), None) if unknown else None
     if meant is not None and meant not in beliefs.experts:

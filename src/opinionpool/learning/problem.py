@@ -28,7 +28,7 @@ from opinionpool.priors import event_priors, outcome_counts, shared_prior
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Counts over all events of a source, even if only a sample of the events is in memory."""
+    """Counts of events and forecasts in a source, of all even if only a sample of the events is in memory."""
 
     events: Array  # (K,); weight of the resolved events by outcome
     counts: Array  # (N,); weight of each expert's forecasts on resolved events
@@ -38,7 +38,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over all events of a source, for methods that need only sums."""
+    """Sums over all events of a source, for fits by averages, which need no single event."""
 
     evidence: ResolvedEvents  # log-ratios less the prior's
     prior: Array | None  # (K,); the prior of all events, None if each has its own
@@ -47,13 +47,13 @@ class Sums:
 
     @staticmethod
     def counted(evidence: ResolvedEvents) -> Seen:
-        """Counts of events and forecasts from the statistics `evidence`."""
+        """Return the counts of events and forecasts in the statistics `evidence`."""
         count = evidence.marginals.count
         return Seen(evidence.events, count[:-1].sum(axis=0), count.sum(axis=0) > 0)
 
 
 class Source(Protocol):
-    """Source of resolved events: forecasts in memory, an array, parts of a file, a stream."""
+    """Protocol of what a pool can be learned from: forecasts in memory, an array, parts of a file, a stream."""
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -65,18 +65,18 @@ class Source(Protocol):
 
     @property
     def has_options(self) -> bool:
-        """Whether events have options of their own."""
+        """True if events have options of their own."""
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums over all events; None if the request needs the events themselves."""
+        """Return sums over all events; None if the fit `request` needs the events themselves."""
 
     def problem(self) -> Problem:
-        """Problem of all events, or of a sample."""
+        """Return the forecasts to learn from, on all events or on a sample."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Forecasts to learn from, with the prior and frequency of each event; it is also a `Source`."""
+    """What to learn from: forecasts, with the prior and weight of each event; it is also a `Source`."""
 
     forecasts: Forecasts
     reference: Array = field(metadata=EVENT)  # (T, K); the prior of each event
@@ -94,7 +94,7 @@ class Problem:
 
     @classmethod
     def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
-        """Problem of the forecasts; arguments as for `opinionpool.learning.learn.learn`."""
+        """Return the problem of these forecasts; the arguments are those of `opinionpool.learning.learn.learn`."""
         t, k = len(forecasts.events), len(forecasts.classes)
         weight, own = frequencies(sample_weight, t), event_priors(forecasts, prior)
         if forecasts.ties is not None:
@@ -122,12 +122,12 @@ class Problem:
 
     @property
     def has_options(self) -> bool:
-        """Whether events have options of their own."""
+        """True if events have options of their own."""
         return self.forecasts.options is not None
 
     @cached_property
     def events(self) -> Array:
-        """Weight of the resolved events by outcome, (K,)."""
+        """Number of resolved events by outcome, weighted, (K,)."""
         return outcome_counts(self.forecasts, self.weight)
 
     @cached_property
@@ -148,7 +148,7 @@ class Problem:
 
     @cached_property
     def seen(self) -> Seen:
-        """Counts over all events of the source, of which this problem may be a sample."""
+        """Counts of all events and forecasts of the source, of which this problem may be a sample."""
         return self.whole or Seen(self.events, self.counts, self.present)
 
     @cached_property
@@ -158,7 +158,7 @@ class Problem:
 
     @property
     def contrary_notes(self) -> tuple[Note, ...]:
-        """Note that forecasts speak against the outcomes, if they do."""
+        """Note that forecasts speak against the outcomes, as if classes were swapped; () if they do not."""
         events = 0 if self.has_options else contrary_events(self.forecasts)
         return (contrary_note(events, self.classes),) if events else ()
 
@@ -177,17 +177,17 @@ class Problem:
         return np.asarray(self.reference[:, 1:] == 0) if self.has_options else None
 
     def select(self, kept: Index | Mask) -> Problem:
-        """Problem with the events `kept`."""
+        """Return the problem with only the events `kept`."""
         return replace(self, forecasts=self.forecasts.select_events(kept), **taken(self, event=kept))
 
     def dense(self, floor: float) -> DenseContrasts:
-        """Contrasts of all forecasts as an array of events x experts."""
+        """Return log-ratios of all forecasts less the prior's as an array, events x experts."""
         prior, q = self.shared if self.shared is not None else self.reference[:, None, :], self.forecasts.dense()
         beyond = contrasts(q, prior, floor, self.expected[:, None, :])
         return DenseContrasts(contrasts=beyond, **self._events)
 
     def sparse(self, floor: float) -> SparseContrasts:
-        """Contrasts of all forecasts as rows, one per forecast."""
+        """Return log-ratios of all forecasts less the prior's as rows, one for each forecast."""
         event, expert = self.forecasts.event_index, self.forecasts.expert_index
         one = self.shared is not None
         prior, expected = (each[:1] if one else each[event] for each in (self.reference, self.expected))
@@ -196,7 +196,7 @@ class Problem:
 
     @property
     def _events(self) -> dict[str, Any]:
-        """Fields of `DenseContrasts` and `SparseContrasts` that are about events, as keyword arguments."""
+        """Fields about events of `DenseContrasts` and `SparseContrasts`, as keyword arguments."""
         estimated, topics = None, None
         if self.estimated and not self.has_options:
             estimated = float(self.events.sum()) if self.total is None else self.total
@@ -216,7 +216,7 @@ class Problem:
         }
 
     def sampled(self, sample: Draw) -> Problem:
-        """Problem with a sample of the events, and with blocks of all events."""
+        """Return the problem with the events of `sample` only, and with a function that yields all events in blocks."""
         total = float(self.weight[self.forecasts.resolved].sum())
         every = replace(self, total=total)
         return replace(
@@ -228,7 +228,7 @@ class Problem:
         )
 
     def in_blocks(self, floor: float) -> Iterator[DenseContrasts]:
-        """Yield the resolved events in blocks."""
+        """Yield the resolved events in blocks, as arrays of log-ratios less the prior's."""
         used = np.flatnonzero(self.forecasts.resolved & (self.weight > 0))
         numbers = self.forecasts.shape[1] * (len(self.classes) - 1)
         # A Hessian takes as much as so many events.
@@ -245,7 +245,7 @@ class Problem:
         return tuple(name for name in names if name) if len(names) > 1 else ()
 
     def sums(self, request: Request) -> Sums:
-        """Sums over the events of the problem."""
+        """Return sums over the events of the problem, for the fit `request`."""
         return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
 
     def _evidence(self, floor: float) -> ResolvedEvents:

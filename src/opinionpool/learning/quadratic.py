@@ -33,7 +33,7 @@ class Quadratic(NamedTuple):
     curvature: Array  # (Q, Q)
 
     def and_of(self, other: Quadratic) -> Quadratic:
-        """Return the sum of the log-likelihood and `other`, the log-likelihood of other events."""
+        """Return the sum of this log-likelihood and `other`, that of other events."""
         return Quadratic(self.constant + other.constant, self.slope + other.slope, self.curvature + other.curvature)
 
     @classmethod
@@ -56,13 +56,13 @@ class Arrow(NamedTuple):
 
     @classmethod
     def plain(cls, common: Quadratic, d: int) -> Arrow:
-        """Return the expansion `common` in the common coefficients only, without topics, for d = K - 1."""
+        """Return the expansion of a log-likelihood without topics from that in the common coefficients, `common`."""
         p, q = d + 1, len(common.slope)
         return cls(common, np.empty((0, p)), np.empty((0, p, q)), np.empty((0, p, p)), np.empty(0))
 
     @classmethod
     def at(cls, observed: Observations, design: Design, point: Array) -> Arrow:
-        """Return the expansion about `point`: Q common coefficients of the design, then those of topics, if any."""
+        """Return the expansion about `point`: Q coefficients of the design, then those of topics, if there are any."""
         d, q, t = observed.free, design.size, len(observed.weight)
         if len(point) == q:
             return cls.plain(Quadratic.at(design, point), d)
@@ -96,16 +96,16 @@ class Arrow(NamedTuple):
         return cls(common, pull + inner + cross @ point, cross, curvature, among @ weight)
 
     def and_of(self, other: Arrow) -> Arrow:
-        """Return the sum of the log-likelihood and `other`, the log-likelihood of other events."""
+        """Return the sum of this log-likelihood and `other`, that of other events."""
         return Arrow(self.common.and_of(other.common), *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
     def square(self, step: Array) -> float:
-        """Return the squared length of `step` in the common coefficients, in standard deviations by the likelihood."""
+        """Return the squared length of a `step` in the common coefficients, in standard deviations."""
         common = step[: len(self.common.slope)]
         return float(common @ self.common.curvature @ common)
 
     def without_topics(self, root: Array) -> tuple[Quadratic, Array]:
-        """Return the expansion in θ only, for φ_g ~ N(0, root root'), and the covariances of φ_g given θ, (G, P, P)."""
+        """Expansion in θ only, topics' φ_g ~ N(0, root root') integrated out; covariances of φ_g given θ, (G, P, P)."""
         if not len(self.slope):
             return self.common, self.curvature
         inner = root.T @ self.curvature @ root + np.eye(len(root))
@@ -124,7 +124,7 @@ def beyond_prior(observed: Observations, design: Design, point: Array) -> Array:
 
 
 def topic_roots(d: int) -> Array:
-    """Return roots of a topic's prior covariance of intercept and slope, (L, P, P), one for each of the L `TOPICS`."""
+    """Return roots of a topic's prior covariances of intercept and slope, (L, P, P), one for each of L `TOPICS`."""
     root = np.zeros((len(TOPICS), d + 1, d + 1))
     for own, (intercept, slope) in zip(root, TOPICS, strict=True):
         own[:d, :d], own[d, d] = intercept_root(intercept, d), slope
@@ -132,7 +132,7 @@ def topic_roots(d: int) -> Array:
 
 
 class Pairs(NamedTuple):
-    """M pairs of a prior node and a normal of the weights' sum, each at one level of the variance between topics."""
+    """M pairs of an alternative (node) of the prior and a normal of the weights' sum, with posterior moments."""
 
     level: Index  # (M,)
     node: Index  # (M,)
@@ -149,13 +149,13 @@ class Pairs(NamedTuple):
 
     @property
     def probability(self) -> Array:
-        """Posterior probabilities, (M,)."""
+        """Posterior probability of each pair, (M,)."""
         return posterior_probabilities(self.score, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """Posterior covariances V diag(g) V' − cc' of the weights at B nodes, given intercept and sum."""
+    """Posterior covariances of the weights at B nodes of the prior, given intercept and sum: V diag(g) V' − cc'."""
 
     vectors: Array  # (B or 1, N, P); V
     gain: Array  # (B, P); g
@@ -164,7 +164,7 @@ class Deviations:
 
     @classmethod
     def of(cls, curvature: Array, nodes: Nodes) -> Deviations:
-        """Return the covariances at all nodes, for a log-likelihood with `curvature` (N, N) in the weights."""
+        """Return the covariances at all `nodes`, for a log-likelihood with the `curvature` (N, N) in the weights."""
         if nodes.own is not None:
             turned = np.swapaxes(nodes.own, 1, 2)
             factor = np.linalg.cholesky(turned @ (curvature @ nodes.own) + np.eye(len(turned[0])))
@@ -180,14 +180,14 @@ class Deviations:
         return cls(vector[None], gain, less, (np.log(precision).sum(axis=1) + np.log(part)) / 2.0)
 
     def times(self, x: Array) -> Array:
-        """Return the products with `x` (B, Q, M), whose last N rows are for weights; other rows of products are 0."""
+        """Return each node's covariance times `x` (B, Q, M), of which only the last N rows are for weights."""
         own, found = x[:, -self.vectors.shape[1] :], np.zeros(x.shape)
         inner = self.gain[..., None] * _each_times(np.swapaxes(self.vectors, 1, 2), own)
         found[:, -own.shape[1] :] = _each_times(self.vectors, inner) - self.less[..., None] * (self.less[:, None] @ own)
         return found
 
     def whole(self, nodes: Index, size: int) -> Array:
-        """Return the covariances at the M `nodes`, (M, Q, Q); entries that are not of two weights are 0."""
+        """Return the covariances of Q = `size` coefficients at `nodes`, (M, Q, Q), 0 except between weights."""
         node, place = np.unique(nodes, return_inverse=True)
         vectors, less = self.vectors[node if len(self.vectors) > 1 else [0]], self.less[node]
         found = np.zeros((len(node), size, size))
@@ -197,7 +197,7 @@ class Deviations:
 
 
 def _each_times(matrices: Array, x: Array) -> Array:
-    """Return the products `matrices` @ `x`, (B, P, M), of (B, P, N) or (1, P, N) with (B, N, M)."""
+    """Return the products `matrices` @ `x`, (B, P, M); `matrices` are (B, P, N), or (1, P, N) if all are one."""
     if len(matrices) > 1:
         return matrices @ x
     b, n, m = x.shape
@@ -206,7 +206,7 @@ def _each_times(matrices: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Posterior of Q coefficients at B nodes with J normals of the weights' sum, at one level of topic variance."""
+    """Posterior of Q coefficients at B nodes of the prior and J normals of the weights' sum, by one expansion."""
 
     score: Array  # (B, J); log of the prior probability times the marginal likelihood
     mean: Array  # (B, J, Q)
@@ -216,16 +216,16 @@ class Approximation:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        """Log marginal likelihood, over all nodes and sums."""
+        """Log marginal likelihood of the outcomes, over all nodes and normals of the sum."""
         return float(np.logaddexp.reduce(self.score, axis=None))
 
     @property
     def centre(self) -> Array:
-        """The posterior mean, (Q,)."""
+        """Posterior mean of the coefficients, (Q,)."""
         return np.asarray(np.einsum("bj,bjq->q", posterior_probabilities(self.score, 1.0), self.mean))
 
     def covariances(self, node: Index, total: Index) -> Array:
-        """Return the covariances of coefficients, (M, Q, Q), for M pairs of a `node` and a sum (`total`)."""
+        """The covariances of the coefficients, (M, Q, Q), at M pairs of a `node` and a normal of the sum, `total`."""
         along = self.along[node]
         found = along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
         found += self.deviations.whole(node, along.shape[1])
@@ -233,7 +233,7 @@ class Approximation:
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
-    """Return the posterior at all nodes, by the expansion `about`: of intercept and sum, and of weights given both."""
+    """The posterior by the expansion `about`, in closed form: of intercept and sum, and of weights given both."""
     d, v = nodes.free, nodes.direction
     deviations = Deviations.of(about.curvature[d:, d:], nodes)
     b, q, sums = len(v), len(about.slope), nodes.sums
@@ -261,7 +261,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
 
 
 class Level(NamedTuple):
-    """Posterior at one level of the variance between topics."""
+    """Posterior of common and topics' coefficients, at one assumed variance between topics."""
 
     found: Approximation
     log_prior: float
@@ -270,12 +270,12 @@ class Level(NamedTuple):
     follow: Array  # (G, P, Q); derivatives of these means by the common coefficients
 
     def wide(self, common: Array) -> Array:
-        """Return `common` (..., Q), then the topics' mean coefficients given `common`, (..., Q + G P)."""
+        """Append to `common` coefficients (..., Q) the topics' mean coefficients given these, (..., Q + G P)."""
         effects = self.at_zero.ravel() + common @ self.follow.reshape(-1, self.follow.shape[2]).T
         return np.concatenate([common, effects], axis=-1)
 
     def covariances(self, common: Array) -> Array:
-        """Return covariances of all coefficients, (M, Q + G P, Q + G P), from `common` (M, Q, Q) of the common ones."""
+        """Covariances of all coefficients, (M, Q + G P, Q + G P), from those of the common ones, `common`."""
         follow = self.follow.reshape(-1, self.follow.shape[2])
         if not len(follow):
             return common
@@ -286,7 +286,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Posterior by a quadratic function at each level of the variance between topics; without topics, one level."""
+    """Posterior by a quadratic expansion at each assumed variance between topics; without topics, just one."""
 
     about: Arrow
     each: tuple[Level, ...]
@@ -305,7 +305,7 @@ class Levels:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        """Log marginal likelihood, over all levels."""
+        """Log marginal likelihood of the outcomes, over all assumed variances between topics."""
         return float(np.logaddexp.reduce([own.found.log_marginal_likelihood + own.log_prior for own in self.each]))
 
     @property
@@ -315,7 +315,7 @@ class Levels:
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:
-        """Return the pairs whose log probability, less the largest, is above `least`; fewer for a large `size`."""
+        """Pairs (node, sum) whose log probability is at most −`least` below the largest; fewer if `size` is large."""
         scores = np.array([own.found.score + own.log_prior for own in self.each])
         level, node, total = np.nonzero(scores > scores.max() + least)
         order = np.argsort(-scores[level, node, total], kind="stable")[: max(8, FITTED // size**2)]

@@ -85,7 +85,7 @@ class Recency(Tabular):
 
     @property
     def steady(self) -> float:
-        """Posterior probability that forecasts do not go stale."""
+        """Posterior probability that forecasts do not lose value with age."""
         return float(self.by_half_life[np.isinf(self.half_lives)].sum())
 
     @property
@@ -95,7 +95,7 @@ class Recency(Tabular):
 
     @property
     def half_life(self) -> float:
-        """Geometric mean of the half-lives in days, given that forecasts go stale."""
+        """Geometric mean of the half-lives in days, if forecasts lose value with age."""
         return self._half_life(self.by_half_life)
 
     def _half_life(self, probabilities: Array) -> float:
@@ -106,10 +106,10 @@ class Recency(Tabular):
         return float(np.exp(probabilities[decays] / total @ np.log(self.half_lives[decays])))
 
     def contrasts(self, event: Index, contrast: Array, age: Array, events: int, count: Array | None = None) -> Array:
-        """Contrasts L − L° (M, K - 1) discounted by `age` (M,) in days; an unknown age (NaN) counts as the newest's.
+        """Log-ratios less the prior's, `contrast` (M, K - 1), discounted by `age` (M,) in days (NaN: as the newest).
 
-        Discounted contrasts are averaged over the posterior of half-lives and correlations. Contrasts with a `count`
-        (M,) of 0 are unchanged.
+        They are averaged over the posterior of half-lives and correlations; with a `count` (M,) of 0 they are
+        unchanged.
         """
         count = np.ones(len(age)) if count is None else count
         found = np.zeros_like(contrast)
@@ -123,7 +123,7 @@ class Recency(Tabular):
         return np.where(count[:, None] > 0, found, contrast)
 
     def forecasts(self, forecasts: Forecasts, reference: Array, floor: float = FLOOR) -> Forecasts:
-        """Forecasts discounted by age, given each event's prior `reference` (T, K); their times are removed."""
+        """Return the forecasts discounted by age, given each event's prior `reference` (T, K), and without times."""
         if forecasts.made is None:
             return forecasts
         plain = replace(forecasts, made=None, asked=None)
@@ -141,7 +141,7 @@ class Recency(Tabular):
         return replace(plain, probabilities=np.where(changed if same.ndim == 1 else changed[:, None], own, same))
 
     def _source(self, forecasts: Forecasts) -> Index:
-        """Index of the distinct expert behind each expert, (N,); experts who were not learned from are distinct."""
+        """First expert with the same forecasts, for each expert, (N,); experts not learned from are distinct."""
         distinct = np.arange(len(forecasts.experts))
         if self.experts is None or self.source is None:
             return distinct
@@ -151,7 +151,7 @@ class Recency(Tabular):
         return np.array(found, dtype=np.intp)
 
     def note(self) -> Note:
-        """Note on how fast forecasts go stale, with the probability that they do."""
+        """Note for users on how fast forecasts lose value, with the probability that they do."""
         text = (
             f"forecasts go stale with probability {1.0 - self.steady:.0%}; if they do, to half of what they knew in "
             f"about {self.half_life:.3g} days"
@@ -164,7 +164,7 @@ class Recency(Tabular):
 
 
 class ByAge(NamedTuple):
-    """Forecasts discounted by age at one given half-life."""
+    """Forecasts discounted by their age at one given half-life."""
 
     contrasts: Array  # (M, K - 1); means of each contrast and its event's, weighted by the share that is still valid
     number: Array  # (T,); number of forecasts
@@ -175,7 +175,7 @@ class ByAge(NamedTuple):
     def of(
         cls, event: Index, contrast: Array, age: Array, events: int, half_life: float, count: Array, *, absolute: bool
     ) -> ByAge:
-        """Forecasts discounted at `half_life`; arguments as for `Recency.contrasts`, age NaN where the count is 0."""
+        """Return forecasts discounted at `half_life`; arguments as for `Recency.contrasts`."""
         known = ~np.isnan(age)
         newest = np.full(events, np.inf)
         np.minimum.at(newest, event[known], age[known])
@@ -189,20 +189,20 @@ class ByAge(NamedTuple):
         return cls(share[:, None] * contrast + (1.0 - share[:, None]) * common, number, total, left)
 
     def worth(self, correlation: float) -> Array:
-        """Factor on contrasts, (T,): `left` times the weights' sum of `total` experts over that of `number` experts."""
+        """Factor on discounted contrasts, (T,): how much old forecasts say together, if experts have `correlation`."""
         count = np.maximum(self.number, 1.0)
         return self.left * believed_slope(np.maximum(self.total, 1.0), correlation) / believed_slope(count, correlation)
 
 
 class Counted(NamedTuple):
-    """For each of M forecasts, the number of forecasts that it counts as, and its age."""
+    """How many forecasts each of M forecasts counts as (fewer than 1 for duplicates), and its age."""
 
     each: Array  # (M,); duplicates on an event count for one together, constant experts for none
     age: Array  # (M,); in days, NaN if unknown or if the forecast counts as 0
 
     @classmethod
     def of(cls, forecasts: Forecasts, source: Index) -> Counted:
-        """Counts and ages of forecasts with times; `source` is the distinct expert behind each expert.
+        """Return counts and ages of forecasts with times; `source` is the first expert with the same forecasts.
 
         Duplicates are as old as the first of them.
         """
@@ -216,7 +216,7 @@ class Counted(NamedTuple):
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """Posterior of half-lives from outcomes and agreement; None if both are few, or few forecasts have an age."""
+    """Posterior of half-lives from outcomes and agreement; None if both tell little, or few forecasts have an age."""
     if forecasts.made is None or forecasts.options is not None:
         return None
     beyond = contrasts(forecasts.probabilities, reference[forecasts.event_index], floor)
@@ -305,7 +305,7 @@ class Pairs:
 
     @classmethod
     def of(cls, event: Index, old: Array, new: Array, days: Array, count: Array, weight: Array) -> Pairs:
-        """Pairs with a positive count, from `count` (P,) for each pair and `weight` (T,) for each event."""
+        """Return the pairs that count, from `count` (P,) of each pair and `weight` (T,) of each event."""
         kept = np.flatnonzero((days > 0) & (count * weight[event] > 0))
         # In an order of their own, so that sums are the same to the last bit whatever order events have.
         kept = kept[np.lexsort((*new[kept].T, *old[kept].T, days[kept]))]
@@ -320,7 +320,7 @@ class Pairs:
         return float(self.weight.sum())
 
     def evidence(self, half_lives: Array) -> Array:
-        """Log marginal likelihood of the old contrasts at each half-life, (C,), up to a constant."""
+        """Log marginal likelihood of the old contrasts at each of `half_lives`, (C,), up to a constant."""
         if not len(self.days):
             return np.zeros(len(half_lives))
         different, place = np.unique(half_lives, return_inverse=True)
@@ -338,7 +338,7 @@ class Pairs:
 
 
 def agreement(event: Index, source: Index, contrast: Array, age: Array, count: Array, weight: Array) -> Pairs:
-    """Pairs of an older forecast and the mean of the newest forecasts by other experts on the same event.
+    """Pair each older forecast with the mean of the newest forecasts by other experts on the same event.
 
     `source` (M,) is the distinct expert behind each forecast, `count` (M,) for how many each counts.
     """
@@ -364,12 +364,12 @@ def agreement(event: Index, source: Index, contrast: Array, age: Array, count: A
 
 
 def _keys(first: Index, second: Index) -> Index:
-    """One integer for each pair of `first` and `second`, (n,), different for different pairs."""
+    """One integer for each pair of `first` and `second`, (n,) each; different pairs have different ones."""
     return np.asarray(first * (second.max(initial=0) + 2) + second + 1)
 
 
 def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
-    """Label of the set of distinct experts behind each event's forecasts in the mask `some`, (T,)."""
+    """Label of the set of distinct experts who made each event's forecasts in the mask `some`, (T,)."""
     _, once = np.unique(np.where(some, _keys(event, source), -1), return_index=True)
     once = once[some[once]]
     # Sums of random integers of 64 bits distinguish sets.
@@ -380,7 +380,7 @@ def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
 
 
 def _varied(pair: Index, days: Array, weight: Array) -> float:
-    """Share of the variance of the lags `days` (P,) that is within pairs of experts, not between them, from 0 to 1."""
+    """Share, from 0 to 1, of the variance of the lags `days` (P,) that is within pairs of experts, not between."""
     # In an order of their own, so that sums are the same to the last bit whatever order events have.
     order = np.lexsort((weight, days))
     days, weight, group = days[order], weight[order], np.unique(pair, return_inverse=True)[1][order]
@@ -397,7 +397,7 @@ def _varied(pair: Index, days: Array, weight: Array) -> float:
 
 
 def informed(believed: Array, evidence: Array, relevant: float) -> Array:
-    """Probabilities of half-lives, (C,): `believed`, updated by log-likelihoods `evidence` with weight `relevant`."""
+    """Probabilities of half-lives, (C,): `believed`, updated by log-likelihoods `evidence`, to the power `relevant`."""
     return np.asarray((1.0 - relevant) * believed + relevant * posterior_probabilities(evidence, believed))
 
 

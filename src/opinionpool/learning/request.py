@@ -16,7 +16,7 @@ CLASS_MODELS = ("auto", "symmetric", "full")
 
 @dataclass(frozen=True)
 class Request:
-    """Options of a fit; the fields are those of `opinionpool.learning.learn.learn`.
+    """Options of a fit, checked; the fields are those of `opinionpool.learning.learn.learn`.
 
     Raises
     ------
@@ -53,16 +53,16 @@ class Request:
 
     @property
     def by_moments(self) -> bool:
-        """Whether the fit needs only averages over all events, for which sums are enough."""
+        """True if the fit needs only averages over all events, for which sums are enough."""
         return self.believed is None and self.class_model != "full"
 
     @property
     def kind(self) -> str:
-        """Structure of the covariance for sample averages: "full" for "auto"."""
+        """Correlation structure for fits by averages: "full" for "auto"."""
         return "full" if self.structure == "auto" else self.structure
 
     def about(self, classes: int, *, options: bool = False) -> Request:
-        """Request for events with so many `classes`; for two classes, either class model becomes "symmetric".
+        """Return the request for events with `classes` classes; for two, either class model becomes "symmetric".
 
         Raises
         ------

@@ -25,24 +25,24 @@ from opinionpool.model.features import Parts
 
 
 class Block(Protocol):
-    """Block of resolved events, for likelihoods of more events than are kept in memory."""
+    """Protocol of a block of resolved events, for likelihoods of more events than are kept in memory."""
 
     @property
     def contrasts(self) -> Array:
-        """Contrasts (t, N, K - 1), NaN where missing."""
+        """Log-ratios of forecasts less the prior's, (t, N, K - 1), NaN where missing."""
 
     def among(self, first: Index, away: Array) -> Block:
-        """Events with forecasts by the distinct experts `first` only, with the believed prior L° − `away`."""
+        """Return the block with forecasts by only the experts `first`, and with the prior's log-ratios less `away`."""
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Observations for the regression of outcomes on robust contrasts, missing contrasts imputed by `fill`."""
+        """Return the data of the regression of outcomes on contrasts, moderated; missing ones are imputed by `fill`."""
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""
 
     @property
     def in_comparison(self) -> Block:
-        """Copy in which each event counts as often as it does in comparisons of how well pools predict."""
+        """The block with the events' weights for comparisons of pools in place of their weights for fits."""
 
 
 # Returns all resolved events in blocks, of which some are a sample.
@@ -51,7 +51,7 @@ Blocks: TypeAlias = Callable[[], Iterator[Block]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Events(ABC):
-    """T events with forecasts by N experts."""
+    """T events with forecasts by N experts, without the forecasts."""
 
     reference: Array = field(metadata=EVENT)  # (T, K - 1); L°
     outcomes: Index = field(metadata=EVENT)  # (T,); -1 where not resolved
@@ -68,40 +68,40 @@ class _Events(ABC):
 
     @property
     def free(self) -> int:
-        """Number of log-ratios, K - 1."""
+        """Number of log-ratios of an event, K - 1."""
         return int(self.reference.shape[1])
 
     @property
     def sizes(self) -> Index | None:
-        """How many options each event has, (T,); None if events share their classes."""
+        """Number of options of each event, (T,); None if events share their classes."""
         return None if self.absent is None else self.free + 1 - self.absent.sum(axis=1)
 
     @property
     def resolved(self) -> Mask:
-        """Which events are resolved, (T,)."""
+        """Mask of resolved events, (T,)."""
         return np.asarray(self.outcomes != UNRESOLVED)
 
     @property
     def in_comparison(self) -> Self:
-        """Copy in which each event counts as often as it does in comparisons of how well pools predict."""
+        """The events with their weights for comparisons of pools in place of their weights for fits."""
         return self if self.compared is None else replace(self, weight=self.compared)
 
     @property
     def offset(self) -> Array:
-        """Log-ratios of the believed prior, (T, K - 1)."""
+        """Log-ratios of the prior that is believed, (T, K - 1), from which answers start."""
         return np.asarray(self.reference - self.away)
 
     def believing(self, away: Array) -> Self:
-        """Copy with the believed prior L° − `away`."""
+        """Return a copy whose believed prior has the log-ratios L° − `away`."""
         return replace(self, away=away, topics=self.topics and self.topics._replace(base=-away))
 
     @cached_property
     @abstractmethod
     def cells(self) -> SparseContrasts:
-        """The same contrasts as rows, one per forecast."""
+        """The contrasts as rows, one for each forecast."""
 
     def distrust(self) -> Array:
-        """Log-ratios L° less those of the believed prior, (K - 1,): 0 if L° is not Laplace's estimate.
+        """How far the prior's log-ratios L° are from the believed ones, (K - 1,): 0 unless L° is Laplace's estimate.
 
         For two classes, the mean forecast is used as an estimate of how often events happen.
         """
@@ -117,14 +117,14 @@ class _Events(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SparseContrasts(_Events):
-    """Contrasts of M forecasts by N experts on T events, one row per forecast."""
+    """Contrasts (log-ratios less the prior's) of M forecasts by N experts on T events, a row for each forecast."""
 
     event: Index = field(metadata=CELL)  # (M,); ascending
     expert: Index = field(metadata=CELL)  # (M,)
     contrasts: Array = field(metadata=CELL)  # (M, K - 1); L − L°
 
     def among(self, used: Mask) -> SparseContrasts:
-        """Contrasts of the forecasts in the mask `used` (M,), and only the events of these forecasts."""
+        """Return the contrasts of the forecasts in the mask `used` (M,), and only the events of these forecasts."""
         kept, row = np.unique(self.event[used], return_inverse=True)
         return replace(self, **taken(self, event=kept, cell=used) | {"event": row.ravel()})
 
@@ -133,7 +133,7 @@ class SparseContrasts(_Events):
         return self
 
     def agreement(self) -> Agreement:
-        """Agreement of the experts with each other."""
+        """How much the experts agree with each other."""
         options, n = self.absent is not None, len(self.experts)
         given = self.contrasts if self.absent is None else levelled(self.contrasts, self.absent[self.event])
         return Agreement.among(self.event, self.expert, given, self.weight, n, options=options)
@@ -148,7 +148,7 @@ class SparseContrasts(_Events):
         return np.array([share.sum() - second, second])
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""
         ratios, happened = self.contrasts + self.reference[self.event], self.outcomes[self.event]
         if self.free == 1:
             given = expit(np.where(happened == 1, ratios[:, 0], -ratios[:, 0]))
@@ -159,34 +159,34 @@ class SparseContrasts(_Events):
 
 @dataclass(frozen=True, eq=False)
 class DenseContrasts(_Events):
-    """Contrasts of T events and N experts as an array."""
+    """Contrasts (log-ratios less the prior's) of N experts' forecasts on T events as an array."""
 
     contrasts: Array = field(metadata=EVENT)  # (T, N, K - 1); L − L°, NaN where missing
 
     def on(self, events: Mask) -> DenseContrasts:
-        """Copy with only the events in the mask `events` (T,)."""
+        """Return the contrasts on only the events in the mask `events` (T,)."""
         return self if events.all() else replace(self, **taken(self, event=events))
 
     def by(self, experts: Index) -> DenseContrasts:
-        """Copy with only the experts at the positions `experts`, in that order."""
+        """Return the contrasts by only the experts at the positions `experts`, in that order."""
         if len(experts) == self.contrasts.shape[1]:
             return self
         names = tuple(self.experts[i] for i in experts.tolist())
         return replace(self, contrasts=self.contrasts[:, experts], experts=names)
 
     def among(self, first: Index, away: Array) -> DenseContrasts:
-        """Events with forecasts by the distinct experts `first` only, with the believed prior L° − `away`."""
+        """Return the contrasts by only the experts `first`, on events they forecast, with the prior L° − `away`."""
         found = self.by(first).believing(away)
         return found.on(found.answered)
 
     @property
     def answered(self) -> Mask:
-        """Which events somebody forecast, (T,)."""
+        """Mask of events with a forecast, (T,)."""
         return np.asarray(~np.isnan(self.contrasts[..., 0]).all(axis=1))
 
     @property
     def options(self) -> Mask | None:
-        """`absent` with an axis for the experts, (T, 1, K - 1)."""
+        """Mask of classes that are no options of an event, with an axis for experts, (T, 1, K - 1); None without."""
         return None if self.absent is None else self.absent[:, None, :]
 
     @cached_property
@@ -198,7 +198,7 @@ class DenseContrasts(_Events):
         return SparseContrasts(event=kept // n, expert=kept % n, contrasts=flat.take(kept, axis=0), **about)
 
     def evidence(self, contrasts: Array) -> ResolvedEvents:
-        """Resolved events as statistics or rows, given their contrasts (T, N, K - 1), NaN where missing."""
+        """Return resolved events for estimates by averages, with the log-ratios `contrasts` (T, N, K - 1)."""
         sizes = self.sizes
         if sizes is not None:
             event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
@@ -207,19 +207,20 @@ class DenseContrasts(_Events):
         return DenseEvents(contrasts, self.outcomes, self.weight)
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""
         return self.cells.log_likelihoods()
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Observations for the regression of outcomes on robust contrasts, missing contrasts imputed by `fill`."""
+        """Return the data of the regression of outcomes on contrasts, moderated; missing ones are imputed by `fill`."""
         full = fill.fill(extremes.deviation(self.contrasts, self.options))
         return Observations(full, self.offset, self.outcomes, self.weight, self.topics)
 
 
 def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Array, experts: int) -> Array:
-    """Log-likelihoods of the average and of each expert, (1 + N,), from outcomes' probabilities `given` (M,).
+    """Log-likelihood by the average forecast, and by each expert's forecasts, (1 + N,).
 
-    Where an expert's forecast is missing, the average is used instead.
+    `given` (M,) are the probabilities that forecasts gave to the outcomes. Where an expert's forecast is missing, the
+    average is used instead.
     """
     number = np.maximum(np.bincount(event, minlength=len(weight)), 1)
     average = np.log(np.bincount(event, given, len(weight)) / number)
@@ -228,7 +229,7 @@ def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Arr
 
 
 def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:
-    """Return the function that expands the log-likelihood of all events about a point."""
+    """Return a function of a point that gives the quadratic expansion of the log-likelihood of all events about it."""
 
     def about(point: Array) -> Arrow:
         def some(rows: Block) -> Arrow:

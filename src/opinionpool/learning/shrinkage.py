@@ -26,7 +26,7 @@ LOWEST, HIGHEST = 0.0, 0.99
 
 @dataclass(frozen=True, eq=False)
 class MarginalFeatures:
-    """Features of each expert by its own forecasts (marginal), and the common correlation of the experts."""
+    """Bias, contrast and spread of each expert by its own forecasts (marginal), and the common correlation."""
 
     bias: Array  # (N, K - 1)
     # contrast, spread: (N,); mu and sigma of the contrasts
@@ -45,12 +45,12 @@ class MarginalFeatures:
         return np.asarray(self.calibration * self.contrast)
 
     def spread_over(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
-        """Features of all experts, by `rows`, which maps values of the distinct experts to values of all."""
+        """Return the features of all experts; `rows` maps values of distinct experts to values of all."""
         return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
 
 def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalFeatures:
-    """Features of the experts from the resolved events `evidence`, shrunken towards what is believed."""
+    """Each expert's bias, contrast and spread from resolved events, shrunken towards what is believed."""
     marginals, centre = evidence.marginals, Centre.of(believed, evidence.classes - 1)
     each, variance = _marginal_means(evidence, centre)
     own, free = marginals.count[:-1].sum(axis=0), evidence.classes - 1
@@ -62,12 +62,12 @@ def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalF
 
 
 def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
-    """Biases of the experts, (N, K - 1), from the resolved events `evidence`, shrunken towards what is believed."""
+    """Biases of the experts, (N, K - 1), from resolved events, shrunken towards what is believed."""
     return _marginal_means(evidence, Centre.of(believed, evidence.classes - 1))[0].bias
 
 
 def marginal_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Correlations of errors: one, or, if believed accuracies differ, those of who knows part of what others know."""
+    """Correlation of errors: one for all pairs, or nested evidence (model.md, section 8) if accuracies are unequal."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)
@@ -77,14 +77,14 @@ def marginal_dependence(features: MarginalFeatures, believed: Believed) -> Depen
 
 
 def believed_features(believed: Believed, d: int) -> MarginalFeatures:
-    """Features of each expert as believed beforehand, for d = K - 1."""
+    """Bias, contrast and spread of each expert as believed beforehand; `d` is K - 1."""
     parts = believed.parts(believed.rho)
     return MarginalFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
 
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of the experts' features, and as how many events the belief in each mean counts."""
+    """Prior means of the experts' features, and how many events each belief counts as."""
 
     bias: Array  # (N, K - 1)
     # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance
@@ -95,7 +95,7 @@ class Centre:
 
     @classmethod
     def of(cls, believed: Believed, d: int) -> Centre:
-        """Return the prior means and worths that `believed` implies, for d = K - 1 log-ratios per forecast."""
+        """Return the prior means that `believed` implies, and how many events each counts as; `d` is K - 1."""
         parts, worth = believed.parts(believed.rho), np.minimum(believed.calibration.worth, believed.accuracy.worth)
         return cls(believed.biases(d), parts.contrast, parts.spread**2, believed.bias.worth, worth)
 
@@ -107,7 +107,7 @@ def shrunken_correlation(found: float, events: float, believed: Believed) -> flo
 
 
 def _marginal_means(evidence: ResolvedEvents, centre: Centre) -> tuple[estimates.Means, Array]:
-    """Bias and contrast of each expert, shrunken towards the panel's, and prior variances (N,) about the panel's."""
+    """Bias and contrast of each expert, shrunken towards the panel's, and prior variances of their errors, (N,)."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
     # The forecasts on one event count as one: they are dependent.
@@ -136,7 +136,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: Centre) -> tuple[estimates
 
 
 def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts (N,), shrunken further by beliefs about calibration or accuracy worth more than `counted` events."""
+    """Contrasts (N,), shrunken also to what beliefs about calibration or accuracy worth over `counted` events imply."""
     found = contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * spread**2 / 2.0),

@@ -25,7 +25,7 @@ MOST_NAMED = 6
 
 
 class TopicShift(NamedTuple):
-    """Topic effects on the answers on T events."""
+    """Effects of topics on the answers about T events."""
 
     effects: TopicEffects
     at: Index  # (T,); position of each event's topic; G for a new topic, G + 1 for an event without a topic
@@ -34,7 +34,7 @@ class TopicShift(NamedTuple):
 
     @property
     def ratios(self) -> Array:
-        """Topic effects on the log-ratios, (T, K - 1), to be added to the common answers."""
+        """What topics add to the log-ratios of the answers without topics, (T, K - 1)."""
         effects, at, none = self.effects, self.at, np.zeros((2, self.beyond.shape[1]))
         slope = np.append(effects.slope, [0.0, 0.0])[at]
         added = np.concatenate([effects.intercept, none])[at] + slope[:, None] * self.beyond
@@ -44,20 +44,20 @@ class TopicShift(NamedTuple):
         return np.asarray(added + np.einsum("tn,tnd->td", weights, self.contrasts))
 
     def moved(self, p: Array, prior: Array, pool_floor: float) -> Array:
-        """Answers (T, K) with topic effects, from the common answers `p`; exactly `p` where effects are 0."""
+        """Return the answers (T, K) with topic effects, from those without, `p`; exactly `p` where effects are 0."""
         added = self.ratios
         answers = logodds.pooled_probabilities(logodds.prior_log_ratios(p) + added, prior, pool_floor)
         return np.where((added == 0).all(axis=1)[:, None], p, answers)
 
     def factors(self, rows: slice) -> Array:
-        """Derivatives (t,) of answers on the events `rows` by the common answers: 1 plus the topic's slope."""
+        """Derivatives (t,) of answers about the events `rows` by answers without topics: 1 plus the topic's slope."""
         effects, at = self.effects, self.at[rows]
         # Learned together with what is common, slopes multiply something else.
         slope = effects.slope if effects.cross is None else np.zeros_like(effects.slope)
         return np.asarray(1.0 + np.append(slope, [0.0, 0.0])[at])
 
     def spread(self, rows: slice, covariance: Array) -> Array:
-        """Covariance of log-ratios on the events `rows`, (t, K - 1, K - 1), from the common answers' `covariance`."""
+        """Covariance of log-ratios on the events `rows`, (t, K - 1, K - 1), from `covariance` without topics."""
         effects, at, d = self.effects, self.at[rows], self.beyond.shape[1]
         gradient = [np.broadcast_to(np.eye(d), (len(at), d, d)), self.beyond[rows][:, :, None]]
         if self.contrasts is not None and effects.weights is not None:
@@ -110,15 +110,15 @@ class TopicEffects(Tabular):
 
     @property
     def needs_contrasts(self) -> bool:
-        """Whether topic effects depend on contrasts, and not only on the common answers."""
+        """True if topic effects depend on each expert's forecast, and not only on the answers without topics."""
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """Effects for all experts; covariances with coefficients are `part` of distinct experts' at `column`."""
+        """Effects for all experts, from those for distinct ones at `column`; covariances are multiplied by `part`."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:
-        """Topic effects on the answers to T events, whose common answers have log-ratios L° + `common` (T, K - 1).
+        """Return the effects of the events' topics on T answers, whose log-ratios are L° + `common` (T, K - 1).
 
         A topic that was not learned has effects with a mean of 0 and their prior variance; the topic "" has no effects.
         `contrasts` (T, N, K - 1), debiased and without gaps, are needed if `needs_contrasts`.
@@ -134,7 +134,7 @@ class TopicEffects(Tabular):
         return TopicShift(self, at, beyond, contrasts)
 
     def note(self) -> Note:
-        """Note on how far topics differ, the most different topics first."""
+        """Note for users on how far topics differ, the most different topics first."""
         size = np.abs(self.intercept).max(axis=1) + np.abs(self.slope)
         order = np.argsort(-size, kind="stable")[:MOST_NAMED].tolist()
         binary = self.intercept.shape[1] == 1

@@ -33,7 +33,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True, eq=False)
 class DefaultFit:
-    """Fit of the default pool: parts of its panel, posterior, members and notes."""
+    """Fit of the default pool: the panel's parameters, posterior, other pools in the mixture, and notes."""
 
     parts: Parts
     bias: Array  # (N, K - 1)
@@ -47,7 +47,7 @@ class DefaultFit:
     topics: TopicEffects | None = None
 
     def of_all(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
-        """Fit of all experts, with beliefs `believed`, from the fit of the distinct ones."""
+        """Return the fit of all experts, with the beliefs `believed`, from this one of distinct experts."""
         new, first, (n, d) = duplicates.new, duplicates.first, (len(duplicates.source), self.bias.shape[1])
         bias, centre, parts, marginal = believed.biases(d), self.extremes.centre, duplicates.parts(self.parts), None
         bias = np.where(new[:, None], bias - bias[first].sum(axis=0) / max(len(first), 1), 0.0)
@@ -76,7 +76,7 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """Return `features`, those of new experts (without forecasts) scaled by beliefs about them relative to others."""
+    """`features`, with those of experts without forecasts scaled by beliefs about them over beliefs about others."""
     if not duplicates.new.any():
         return features
     centre = believed.parts(believed.rho)
@@ -88,7 +88,7 @@ def _as_believed(features: Features, duplicates: Duplicates, believed: Believed)
 
 
 def assumed(believed: Believed, away: Array, *, options: bool, answers_only: bool = False) -> DefaultFit:
-    """Fit of the default pool without outcomes; the believed prior is L° less `away`, (K - 1,)."""
+    """Return the default pool without outcomes; the believed prior has the log-ratios L° less `away`, (K - 1,)."""
     d = len(away)
     marginal = believed_features(believed, d) if believed.given else None
     bias, parts, posterior = believed.biases(d), believed.parts(believed.rho), None
@@ -110,7 +110,7 @@ def assumed(believed: Believed, away: Array, *, options: bool, answers_only: boo
 
 
 def intercept_shares(weights: Array) -> Array:
-    """Biases b (N,) with w'b = 1 for `weights` w: b_i = (Σw + w_i) / ((Σw)² + w'w); 0 if all are about 0."""
+    """Biases b (N,) that add up to an intercept of 1, w'b = 1 for `weights` w; 0 if all weights are about 0."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))
@@ -118,19 +118,19 @@ def intercept_shares(weights: Array) -> Array:
 
 
 def with_weights(parts: Parts, weights: Array) -> Parts:
-    """Return parts with the covariance of `parts` and other `weights` (paper, equation 10)."""
+    """Return `parts` with contrasts that lead to the given `weights`, and the same covariance (paper, equation 10)."""
     return replace(parts, contrast=parts.spread * parts.dependence.times(parts.spread * weights) / 2.0)
 
 
 def believed_limit(believed: Believed) -> float:
-    """Limit of extremes: the believed one if given; inf if all other features are assessed; else the prior mean."""
+    """Limit to which extremes are moderated: the user's if given, inf if all else is assessed, else the usual."""
     if believed.limit is not None:
         return believed.limit
     return np.inf if believed.assessed else USUAL_LIMIT
 
 
 def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: bool) -> Note:
-    """Note on why nothing was learned from outcomes, and on what the answers assume."""
+    """Note for users on why nothing was learned from outcomes, and on what the answers assume."""
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
     if constant:
         what = "every expert who forecast a resolved event always gave the same forecast"
@@ -161,7 +161,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: 
 
 
 def agreement_note(agreement: Agreement, names: list[str]) -> Note:
-    """Note on each expert's agreement with the others and the accuracy that it implies, best first."""
+    """Note for users on each expert's agreement with the others and the accuracy that it implies, best first."""
     order = np.argsort(-agreement.accuracy, kind="stable")
     each = [
         f"{shown(names[i])} {agreement.correlation[i]:.2f} (accuracy {agreement.accuracy[i]:.2f} of typical)"

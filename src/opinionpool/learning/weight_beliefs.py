@@ -21,7 +21,7 @@ ROUNDING = 1e-11
 
 
 class WeightBeliefs(NamedTuple):
-    """Means and spreads of the weights of N experts, and of the intercept."""
+    """Prior means and standard deviations of the weights of N experts, and of the intercept."""
 
     mean: Array  # (N,)
     slope_spread: float  # standard deviation of the sum of the weights as they move in proportion
@@ -35,7 +35,7 @@ class WeightBeliefs(NamedTuple):
 def weight_beliefs(
     believed: Believed, rho: float, d: int = 1, slope: float = SLOPE_SD, *, options: bool = False
 ) -> WeightBeliefs:
-    """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1.
+    """Return the prior of weights and intercept that follows from beliefs about experts, at the correlation `rho` < 1.
 
     d = K - 1; the sum of the weights has the relative standard deviation `slope`. If each event has `options` of its
     own, it counts as one binary event, and no expert has a bias.
@@ -49,13 +49,13 @@ def weight_beliefs(
 
 
 def _as_it_is(deviation: float) -> float:
-    """Return `deviation` unchanged, for panels without beliefs about experts."""
+    """Return the standard deviation `deviation` between weights unchanged, for panels without beliefs about experts."""
     return deviation
 
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """Beliefs about features at one correlation, and the prior of weights that follows from them."""
+    """Beliefs about calibration, accuracy and bias at one correlation, and the prior of weights that follows."""
 
     believed: Believed
     rho: float
@@ -69,14 +69,14 @@ class _Open:
         return float((2.0 / self.believed.accuracy.value).mean())
 
     def error_covariances(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
-        """Covariances of errors of log calibration and log accuracy per event; `noise` is σ²R/μ², `squared` 2R²."""
+        """Covariances of errors of log calibration and log accuracy by one event; `noise` is σ²R/μ², `squared` 2R²."""
         # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
         noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
         both = 2.0 * noise + squared
         return (noise + squared, both), (both, 4.0 * noise + squared)
 
     def intercept_spread(self, bias: float) -> float:
-        """Standard deviation of Σ w_i b_i, if all biases share an error with the standard deviation `bias`."""
+        """Standard deviation of Σ w_i b_i (weights times biases), if all biases share an error with sd `bias`."""
         n, spread = len(self.mean), self.believed.parts(self.rho).spread
         per_event = float((spread**2).mean()) * (1.0 + (n - 1) * self.rho) / n
         each = bias / np.sqrt(1.0 + bias**2 * self.believed.bias.worth / per_event)
@@ -84,7 +84,7 @@ class _Open:
 
     @property
     def worths(self) -> tuple[float, float, float]:
-        """Worths of beliefs about all experts' calibration, accuracy and correlation, in events."""
+        """Events that beliefs about all experts' calibration, accuracy and correlation count as."""
         panel_beliefs = self.believed
         return (
             float(panel_beliefs.calibration.worth[0]),
@@ -93,7 +93,7 @@ class _Open:
         )
 
     def of_correlation(self) -> tuple[float, float, float]:
-        """Prior variance of the correlation, its error variance per event, and its error covariance with features.
+        """Prior variance of the correlation; variance of its error by one event; their covariance with other features.
 
         The variance is 0 without a belief about the correlation, as `CORRELATIONS` are then averaged.
         """
@@ -118,7 +118,7 @@ class _Open:
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
 
     def slopes(self) -> tuple[float, float]:
-        """Derivatives of weight differences by differences in log calibration and in log accuracy between experts."""
+        """Derivatives of weight differences by differences between experts in log calibration and log accuracy."""
         n, rho, kappa = len(self.mean), self.rho, float(self.believed.calibration.value.mean())
         level = 1.0 + (n - 1) * rho
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
@@ -129,7 +129,7 @@ class _Open:
         return deviation**2 / (by_calibration**2 + by_accuracy**2)
 
     def deviation_alike(self, deviation: float) -> float:
-        """Standard deviation between weights, given beliefs about all experts; `deviation` without beliefs."""
+        """Standard deviation between weights after beliefs about all experts; `deviation` is that without beliefs."""
         worths, rho = self.worths[:2], self.rho
         per_event = self.error_covariances(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
@@ -137,7 +137,7 @@ class _Open:
         return float(np.sqrt(change @ left @ change))
 
     def deviation(self, deviation: float) -> Array:
-        """Root of the covariance of weights given beliefs, (N, N); without beliefs, their sd would be `deviation`."""
+        """Root of the covariance of weights after beliefs, (N, N); `deviation` is their sd without beliefs."""
         n, panel_beliefs, variance = len(self.mean), self.believed, self.differing(deviation)
         r, differing = panel_beliefs.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
         noise = 2.0 / np.sqrt(np.outer(panel_beliefs.accuracy.value, panel_beliefs.accuracy.value)) * r
@@ -181,7 +181,7 @@ class _Open:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """Posterior covariance from prior `covariance`, after `worth` observations of each with errors `per_event`."""
+    """Posterior covariance, from the prior's, after `worth` observations of each, whose errors have `per_event`."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0
