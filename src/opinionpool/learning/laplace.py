@@ -309,7 +309,7 @@ def _by_modes(
 
 
 def _information(observed: Observations, design: Design, point: Array) -> float:
-    """Information in outcomes at the coefficients `point`: Σ_t v_t K (1 − Σ_k p_tk²), 1 per log-ratio at even odds"""
+    """Information in outcomes at coefficients `point`: Σ_t v_t K (1 − Σ_k p_tk²), 1 per log-ratio at even odds."""
     p = softmax(design.ratios(point[None]))[0][0]
     unlike = 1.0 - (p**2).sum(axis=0) - (1.0 - p.sum(axis=0)) ** 2
     return float((observed.free + 1) * observed.weight @ unlike)

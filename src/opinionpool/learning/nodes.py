@@ -145,7 +145,7 @@ class Nodes:
         return tau[:, None, None] ** 2 * (np.eye(h.shape[1]) - h[:, :, None] * h[:, None, :])
 
     def across(self) -> tuple[Array, Array]:
-        """For each node: direction h (B, N) and scale τ (B,) of the weights' prior covariance τ² (I − hh')."""
+        """Direction h, (B, N), and scale τ, (B,), of the weights' covariances τ² (I − hh') given their sum, by node."""
         v = self.direction
         return v / np.sqrt(np.einsum("bi,bi->b", v, v))[:, None], self.weight_sd
 
