@@ -501,7 +501,7 @@ class TestStreams:
 def test_large_files_are_read_in_parts_as_at_once(text, options, tmp_path):
     (tmp_path / "f.csv").write_text(text)
     once = op.read_forecasts(tmp_path / "f.csv", **options)
-    with open_parts(tmp_path / "f.csv", ReadOptions(**options), None) as parts:
+    with open_parts(tmp_path / "f.csv", None, ReadOptions(**options)) as parts:
         (part,) = parts.forecasts()
     assert part.classes == once.classes
     assert part.outcomes.tolist() == once.outcomes.tolist()

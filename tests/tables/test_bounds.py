@@ -118,6 +118,6 @@ def test_so_is_one_whose_rows_are_read_in_parts(tmp_path, monkeypatch):
     path.write_text("event,expert,probability\n" + "q1,ann,0.5\n" * 60_000)
     monkeypatch.setattr(parse, "_HEAD", 500)
     monkeypatch.setattr(parse, "melt", lambda table, *more: read.append(table.rows) or melt(table, *more))
-    with pytest.raises(DuplicateError, match="only one forecast"), open_parts(path, ReadOptions(), None):
+    with pytest.raises(DuplicateError, match="only one forecast"), open_parts(path, None, ReadOptions()):
         pass
     assert read == [500]

@@ -191,11 +191,11 @@ def test_faults_in_a_sorted_file_are_named_with_their_lines(tmp_path, small_part
     lines[40] = ",".join([*lines[40].split(",")[:2], "1.5", ""])
     path = tmp_path / "forecasts.csv"
     path.write_text("\n".join(lines) + "\n")
-    with open_parts(path, ReadOptions(), None) as found, pytest.raises(CellError, match="line 41,"):
+    with open_parts(path, None, ReadOptions()) as found, pytest.raises(CellError, match="line 41,"):
         list(found.forecasts())
     lines[40] = lines[39]
     path.write_text("\n".join(lines) + "\n")
-    with open_parts(path, ReadOptions(), None) as found, pytest.raises(DuplicateError, match="lines 40, 41"):
+    with open_parts(path, None, ReadOptions()) as found, pytest.raises(DuplicateError, match="lines 40, 41"):
         list(found.forecasts())
 
 
@@ -206,7 +206,7 @@ def test_parts_hold_the_whole_in_order_whatever_their_size(tmp_path, monkeypatch
     whole = read_forecasts(path)
     for cells, threads in ((7, 1), (50, 3), (10**6, 2)):
         monkeypatch.setattr(parts, "CELLS", cells)
-        with open_parts(path, ReadOptions(), None) as found:
+        with open_parts(path, None, ReadOptions()) as found:
             read = list(found.forecasts(threads))
             assert len(read) == 1 if cells == 10**6 else len(read) > 3
             together = Forecasts.joined(read)
@@ -219,8 +219,8 @@ def test_parts_hold_the_whole_in_order_whatever_their_size(tmp_path, monkeypatch
 def test_tables_with_classes_in_rows_are_read_at_once(tmp_path, small_parts):
     path = tmp_path / "classes.csv"
     path.write_text("event,expert,class,probability\na,x,r,0.2\na,x,s,0.3\na,x,t,0.5\n")
-    with open_parts(path, ReadOptions(), None) as found:
-        assert found is None
+    with open_parts(path, None, ReadOptions()) as found:
+        assert len(found.only.events) == 1
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_the_engine_draws_nothing_on_standard_output(tmp_path):
     path = tmp_path / "forecasts.csv"
     path.write_text(wide(*said(), False))
     for progress in (None, lambda _: None):
-        with open_parts(path, ReadOptions(), progress) as found:
+        with open_parts(path, None, ReadOptions(), progress) as found:
             names = ("enable_progress_bar", "enable_progress_bar_print")
             drawn, printed = (
                 found.table.connection.execute(f"SELECT current_setting('{name}')").fetchone()[0] for name in names
@@ -269,8 +269,8 @@ def test_units_are_those_of_all_parts_together(small_parts, tmp_path):
 
     def read_with(rows, **options):
         path.write_text("event,expert,probability\n" + "".join(f"{q},{who},{p}\n" for q, who, p in rows))
-        with open_parts(path, ReadOptions(**options), None) as found:
-            assert found is not None
+        with open_parts(path, None, ReadOptions(**options)) as found:
+            assert found.only is None
             assert len(found.spans) > 2
             return np.concatenate([part.probabilities for part in found.forecasts()])
 
@@ -279,17 +279,3 @@ def test_units_are_those_of_all_parts_together(small_parts, tmp_path):
     with pytest.raises(CellError, match=r"no number of 'cy' is above 1%, .*--unit cy=fraction"):
         read_with(rows[:-3], percent=True)
     assert read_with(rows[:-3], percent=True, units={"cy": "fraction"}).min() == pytest.approx(0.3)
-
-
-def test_files_of_very_many_events_are_read_in_parts(tmp_path, monkeypatch):
-    """Whether rows are events, or many are about one, shows in the first of them."""
-    wide, long = tmp_path / "wide.csv", tmp_path / "long.csv"
-    wide.write_text("event,ann,bob\n" + "".join(f"q{i},0.5,0.{i % 9 + 1}\n" for i in range(9_000)))
-    long.write_text("event,expert,probability\n" + "".join(f"q{i // 9},e{i % 9},0.5\n" for i in range(9_000)))
-    assert not parts.wants_parts(wide, ReadOptions())
-    monkeypatch.setattr(parts, "MANY", 5_000)
-    assert parts.wants_parts(wide, ReadOptions())
-    assert not parts.wants_parts(long, ReadOptions())
-    assert not parts.wants_parts(str(tmp_path), ReadOptions())
-    with open(long, "rb") as file:
-        assert not parts.wants_parts(file, ReadOptions())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -14,8 +14,8 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.cli.options import Answering, Listing, Pooling, Writing, prior_option
-from opinionpool.cli.output import conclude, destination, progress
-from opinionpool.cli.reading import Reading, options_for, read
+from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.reading import Reading, read, read_parts
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
@@ -134,10 +134,6 @@ class PooledFile:
     beliefs: Beliefs | None
     rate: float | Array | None = None  # the base rate
     saved: str | None = None  # the file in which the pool is saved
-    # of a file that is answered in parts: the parts, all forecasts, and the same pool for a part
-    parts: Parts | None = None
-    every: Iterator[Forecasts] | None = None
-    on: Callable[[Forecasts], CommandPool] | None = None
 
     @classmethod
     def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
@@ -164,58 +160,45 @@ class PooledFile:
 
 def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
     """Write a probability for every event in the files of `reading`; a large file is answered part by part."""
-    from opinionpool.tables.engine import is_large
-    from opinionpool.tables.parts import open_parts, wants_parts
-
     inputs = [*reading.inputs, *listing.inputs]
     writing.check(inputs)
     listing.check(inputs, writing)
     beliefs, model = listing.begin()
-    single = reading.outcomes is None and len(reading.files) == 1 and listing.save is None
-    if single and listing.sort != "file" and is_large(reading.files[0]):
-        raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
     with ExitStack() as stack:
-        parts = None
-        if single and listing.sort == "file" and wants_parts(reading.files[0], options_for(reading, model)):
-            with progress(f"reading {reading.name}") as advance:
-                parts = stack.enter_context(open_parts(reading.source, options_for(reading, model), advance))
-        first = read(reading, model) if parts is None else next(parts.forecasts(threads=1))
-        if parts is not None and model is not None:
+        parts = read_parts(stack, reading, model, divided=listing.save is None)
+        if parts.only is None and listing.sort != "file":
+            raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
+        first = next(parts.forecasts(threads=1))
+        if model is not None:
             from opinionpool.streams.trained import matched
 
             first = matched(first, model[1], model[0])
-            model = model[0], model[1].named(first.classes)
-        asked, rate = (
-            PoolRequest.of(listing, first, beliefs, model),
-            prior_option("--base-rate", listing.base_rate, first),
-        )
-        if parts is None:
-            kept = asked.on(first, learning=listing.save is not None, how=reading.options)
-            file = PooledFile(first, kept, listing.panel, beliefs, rate, listing.save)
-        else:
-            file = _in_parts(parts, first, asked, listing.panel, beliefs, rate)
-        _write(file, listing, writing)
+            model = (model[0], model[1].named(first.classes)) if listing.save is None else model
+        asked, rate = PoolRequest.of(listing, first, beliefs, model), prior_option("--base-rate", listing.base_rate, first)
+        kept, every = _for_parts(parts, first, asked, listing.save is not None, reading.options)
+        some = kept.forecasts if model is None else first
+        file = PooledFile(some, kept, listing.panel, beliefs, rate, listing.save)
+        _write(_Answers(file, parts, every, listing), writing)
 
 
-def _in_parts(
-    parts: Parts,
-    first: Forecasts,
-    asked: PoolRequest,
-    panel: str | None,
-    beliefs: Beliefs | None,
-    rate: float | Array | None,
-) -> PooledFile:
-    """Large file with its pool, which is fitted in one pass over all `parts`, or loaded and not changed."""
+def _for_parts(
+    parts: Parts, first: Forecasts, asked: PoolRequest, learning: bool, how: ReadOptions
+) -> tuple[CommandPool, Iterable[CommandPool]]:
+    """Pool fitted to all `parts`, or loaded and, if `learning`, updated; and the same pool for the events of each part.
+
+    `first` is the first part, with the classes of the pool.
+    """
+    if parts.only is not None:
+        kept = asked.on(first, learning=learning, how=how)
+        return kept, [kept]
     if asked.model is None:
         source = PartsSource.of(parts.forecasts(), asked.prior)
         kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
-        every, on = parts.forecasts(), lambda part: replace(kept, forecasts=part)
-        return PooledFile(source.sample, kept, panel, beliefs, rate, None, parts, every, on)
+        return kept, (replace(kept, forecasts=part) for part in parts.forecasts())
     from opinionpool.streams.trained import matched
 
     file, trained = asked.model
-    every = (matched(part, trained, file) for part in parts.forecasts())
-    return PooledFile(first, asked.on(first), panel, beliefs, rate, None, parts, every, asked.on)
+    return asked.on(first), (asked.on(matched(part, trained, file)) for part in parts.forecasts())
 
 
 @dataclass(eq=False)
@@ -223,23 +206,22 @@ class _Answers:
     """Answers about a file, part by part, and what is counted on the way: sizes, notes and void events."""
 
     file: PooledFile
+    parts: Parts
+    every: Iterable[CommandPool]  # the pool for each part
     listing: Listing
     sizes: list[Totals] = field(default_factory=list)  # of the parts
     answered: PartNotes = field(default_factory=PartNotes)
-    last: Sequence[Note] = ()  # on the answers in the last part
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
         """Yield the pool's answers to be listed about each part of the file, in order."""
-        for forecasts in self.file.every or [self.file.forecasts]:
+        for kept in self.every:
+            forecasts = kept.forecasts
             if forecasts.void is not None and not self.listing.only_open:
                 self.void |= zip(forecasts.void.events, forecasts.void.crowd.tolist(), strict=True)
-            kept = self.file.kept if self.file.on is None else self.file.on(forecasts)
             pooled, unlisted = self._chosen(kept.pooled(self.file.rate))
-            # Those of a single part stand among what was learned.
-            own = [] if self.file.parts is None else [note for note in kept.notes if note.code == "not-learned"]
-            self.last = [*own, *answers.answer_notes(pooled), *unlisted]
-            self.answered.add(self.last)
+            own = kept.notes[len(kept.state.notes) :]
+            self.answered.add([*own, *answers.answer_notes(pooled), *unlisted])
             self.sizes.append(Totals.of(forecasts))
             yield pooled
 
@@ -261,33 +243,29 @@ class _Answers:
 
     def notes(self) -> tuple[Note, ...]:
         """Return all notes on reading the file, fitting the pool and answering."""
-        file, parts, size = self.file, self.file.parts, self.size
-        rate = base_rate_notes(file.kept.state, file.kept.given, file.rate)
-        if parts is None:
-            return (*file.forecasts.notes, *file.kept.notes, *self.last, *rate)
+        kept, size = self.file.kept, self.size
+        rate = base_rate_notes(kept.state, kept.given, self.file.rate)
         answered = self.answered.all(**{"in-sample": size.events})
-        return (*parts.notes_of_all(size.events, size.cells), *file.kept.state.notes, *answered, *rate)
+        return (*self.parts.notes(size.events, size.cells), *kept.state.notes, *answered, *rate)
 
 
-def _write(file: PooledFile, listing: Listing, writing: Writing) -> None:
+def _write(found: _Answers, writing: Writing) -> None:
     """Write the answers part by part, then save the pool if a file is named, and write the summary."""
-    found, kind = _Answers(file, listing), writing.kind()
-    summary: dict[str, object] = {}
+    file, kind, summary = found.file, writing.kind(), dict[str, object]()
 
     def records() -> Iterator[dict[str, object]]:
         for pooled in found.each():
             yield from answers.event_records(pooled)
         yield from answers.void_records(found.void)
         # All notes are known now, and what follows the events is written afterwards.
-        whole_file = {} if file.parts is None else facts(found.size)
-        summary.update(file.facts() | whole_file | {"notes": note_records(found.notes())})
+        summary.update(file.facts() | facts(found.size) | {"notes": note_records(found.notes())})
 
     with destination(writing.output) as out:
         if kind == "json":
             write_json("events", records(), summary, out)
         else:
             for number, pooled in enumerate(found.each()):
-                columns = answers.event_columns(pooled, only_open=listing.only_open)
+                columns = answers.event_columns(pooled, only_open=found.listing.only_open)
                 write_listing(columns, kind, out, headed=number == 0)
             if found.void and kind == "csv":
                 write_listing(answers.void_columns(columns, found.void), kind, out, headed=False)

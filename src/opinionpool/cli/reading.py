@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts
     from opinionpool.report.check import Findings
     from opinionpool.streams.trained import TrainedPool
+    from opinionpool.tables.parts import Parts
 
 # Name of the file of options that is read from the folder of the data.
 OPTIONS_FILE = "opinionpool.toml"
@@ -256,24 +257,30 @@ def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Read
 
 def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
     """Read the files; with the classes of the saved pool in `model`, if given. A TableError lists all faults."""
-    from opinionpool.tables.parse import read_table
-    from opinionpool.tables.read import open_tables
-
-    options = options_for(reading, model)
-    try:
-        with ExitStack() as stack:
-            with progress(f"reading {reading.name}") as advance:
-                table, other = stack.enter_context(open_tables(reading.source, reading.outcomes, options, advance))
-            forecasts = read_table(table, other, options)
-    except ArgumentError as error:
-        raise click.UsageError(str(error)) from None
-    except TableError as error:
-        raise _all_faults(reading, options, error) from None
+    with ExitStack() as stack:
+        forecasts = next(read_parts(stack, reading, model, divided=False).forecasts())
     if model is None:
         return forecasts
     from opinionpool.streams.trained import matched
 
     return matched(forecasts, model[1], model[0])
+
+
+def read_parts(
+    stack: ExitStack, reading: Reading, model: tuple[str, TrainedPool] | None, divided: bool = True
+) -> Parts:
+    """Return the forecasts in files, in parts if one large file is `divided`; the files stay open as `stack` does."""
+    from opinionpool.tables.engine import is_large
+    from opinionpool.tables.parts import open_parts
+
+    options, divided = options_for(reading, model), divided and is_large(reading.source)
+    try:
+        with progress(f"reading {reading.name}") as advance:
+            return stack.enter_context(open_parts(reading.source, reading.outcomes, options, advance, divided))
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    except TableError as error:
+        raise _all_faults(reading, options, error) from None
 
 
 def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
@@ -303,14 +310,15 @@ def examine_files(reading: Reading, panel: str | None = None, model: tuple[str, 
     """Return what the command check reports: contents of the files, model checks, and obstacles to pooling."""
     from opinionpool.report.check import examine, examined_in_parts
     from opinionpool.tables.diagnosis import diagnose
-    from opinionpool.tables.parts import open_parts, wants_parts
+    from opinionpool.tables.engine import is_large
+    from opinionpool.tables.parts import open_parts
 
     options, contents, found = options_for(reading, model), None, None
     try:
         with progress(f"reading {reading.name}") as advance:
-            if model is None and reading.outcomes is None and wants_parts(reading.source, options):
-                with suppress(TableError), open_parts(reading.source, options, advance) as parts:
-                    found = None if parts is None else examined_in_parts(parts, options)
+            if model is None and reading.outcomes is None and is_large(reading.source):
+                with suppress(TableError), open_parts(reading.source, None, options, advance) as parts:
+                    found = examined_in_parts(parts, options)
             # What stands in the way is looked for in all of the file.
             diagnosis, contents = found or (diagnose(reading.source, reading.outcomes, options, advance), None)
     except ArgumentError as error:

@@ -189,7 +189,7 @@ def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Co
     None if experts have similar names, as only a file read as a whole shows how to treat these.
     """
     contents = Contents(parts.forecasts())
-    notes = parts.notes_of_all(contents.totals.events, contents.totals.cells)
+    notes = parts.notes(contents.totals.events, contents.totals.cells)
     if any(note.code == "similar-names" for note in notes):
         return None
     return Diagnosis((Way(options, (), replace(contents.some, notes=notes)),)), contents

@@ -7,23 +7,20 @@ at once by as many threads as there are processors.
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.blocks import in_order
-from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.errors import Note
 from opinionpool.findings import fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.engine import SPACE, Progress, is_large
+from opinionpool.tables.engine import SPACE, Progress
 from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
@@ -34,28 +31,8 @@ from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.table import BLANK, Table, Words, place
 
-# Number of events that would fill the memory; most events in a byte of text; first bytes that are looked at.
-MANY, EVENT, HEAD = 2_000_000, 1 / 8, 1 << 16
 # Approximate forecasts of a part; rows whose events are compared at once; most runs of rows compared in memory.
 CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
-
-
-def wants_parts(source: object, request: ReadOptions) -> bool:
-    """Whether `source` is a large file, or has so many events that they would fill the memory."""
-    if is_large(source) or not isinstance(source, str | PathLike) or source == "-" or not os.path.isfile(source):
-        return is_large(source)
-    size = os.path.getsize(source)
-    with open(source, "rb") as file:
-        head = file.read(HEAD).rpartition(b"\n")[0]
-    if size * EVENT < MANY or b"\0" in head:
-        return False
-    try:
-        with open_tables(io.BytesIO(head), None, request) as (table, _):
-            layout = TableReader(table, None, request).layout
-            events = len(table.words(layout.roles["event"]).values) if "event" in layout.roles else table.rows
-    except OpinionPoolError:
-        return False
-    return events * size > MANY * len(head)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +57,6 @@ class _Tally(Words):
         return replace(self, codes=found.codes, values=found.values)
 
 
-# Codes of notes on columns, which all parts share, so that one note is for all.
-_SHARED = {
-    "format",
-    "layout",
-    "unused-columns",
-    "encoding",
-    "positive",
-    "percent",
-    "percent-tiny",
-    "decimal-comma",
-}
-
-
 class PartNotes:
     """Notes on the parts of a table, added up to notes on the whole table.
 
@@ -111,7 +75,7 @@ class PartNotes:
     def add(self, notes: Iterable[Note]) -> None:
         """Add the notes on one part to the sums."""
         for note in notes:
-            key = note.code, "" if note.code in _SHARED else note.kind
+            key = note.code, note.kind
             self._found[key] = self._found[key] + note if key in self._found else note
 
     def all(self, **totals: int) -> tuple[Note, ...]:
@@ -121,20 +85,24 @@ class PartNotes:
 
 @dataclass(eq=False)
 class Parts:
-    """Table in parts (runs of rows), which can be read any number of times."""
+    """Forecasts of a table, whole or in parts (runs of rows), which can be read any number of times."""
 
     table: Table
     request: ReadOptions
-    whole: Whole
-    known: Mapping[int, Sequence[str]]  # distinct words of the whole table in some columns, by column
-    spans: list[tuple[int, int]]  # first row and number of rows of each part
-    notes: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
+    only: Forecasts | None = None  # all forecasts, of a table that is read as a whole
+    whole: Whole | None = None
+    known: Mapping[int, Sequence[str]] = field(default_factory=dict)  # distinct words of the table in some columns
+    spans: Sequence[tuple[int, int]] = ()  # first row and number of rows of each part
+    more: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
     percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
     counts: ForecastCounts | None = None  # of the parts read so far
     read: PartNotes = field(default_factory=PartNotes)  # notes on the parts read so far
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
         """Yield the forecasts of each part, in the order of the parts."""
+        if self.only is not None:
+            yield self.only
+            return
         self.counts, self.read = None, PartNotes()
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             for column, own in reader.reading.percent.items():
@@ -151,9 +119,11 @@ class Parts:
     def _counted(self) -> list[Note]:
         return [] if self.counts is None else self.counts.notes(self.request.rules)
 
-    def notes_of_all(self, events: int, cells: int) -> tuple[Note, ...]:
+    def notes(self, events: int, cells: int) -> tuple[Note, ...]:
         """Return the notes on the parts read; `events` and `cells` are the numbers of their events and forecasts."""
-        return (*self.read.all(unresolved=events, normalised=cells), *self._counted(), *self.notes)
+        if self.only is not None:
+            return self.only.notes
+        return (*self.read.all(unresolved=events, normalised=cells), *self._counted(), *self.more)
 
     def _read(self, span: tuple[int, int]) -> TableReader:
         part = self.table.rows_from(*span, self.known)
@@ -166,19 +136,31 @@ class Parts:
 
 
 @contextmanager
-def open_parts(source: object, request: ReadOptions, progress: Progress | None) -> Iterator[Parts | None]:
-    """Open a file in parts, for the time of a with statement; yield None if it must be read as a whole.
+def open_parts(
+    source: object, outcomes: object, request: ReadOptions, progress: Progress | None = None, divided: bool = True
+) -> Iterator[Parts]:
+    """Open a table for the time of a with statement, in parts if it is `divided`; else it is read as a whole.
 
-    It must if it has a class column, or if an option, such as `merge_names`, needs all rows at once.
+    So is a table with a table of outcomes or a class column, or with an option that needs all rows at once.
     """
-    with open_tables(source, None, request, progress, on_disk=True) as (table, _):
-        reader = TableReader(table, None, request)
-        request, layout, profile = reader.request, reader.layout, reader.profile
-        whole = request.options == "event" or request.merge_names or request.silence is not None
-        if whole or layout.verdicts or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
-            yield None
+    divided &= outcomes is None
+    with ExitStack() as stack:
+        table, other = stack.enter_context(open_tables(source, outcomes, request, progress, on_disk=divided))
+        reader = TableReader(table, other, request)
+        if divided and _divisible(reader):
+            yield _parts(table, reader.request, reader.layout, reader.profile)
             return
-        yield _parts(table, request, layout, profile)
+        parts = Parts(table, request, reader.forecasts)
+        del reader
+        stack.close()
+        yield parts
+
+
+def _divisible(reader: TableReader) -> bool:
+    """Whether each event of a table can be read without the rows of the others."""
+    request, layout = reader.request, reader.layout
+    whole = request.options == "event" or request.merge_names or request.silence is not None or layout.verdicts
+    return not whole and {"class", "verdict"}.isdisjoint(layout.roles) and layout.long != layout.wide
 
 
 def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile) -> Parts:
@@ -207,7 +189,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
             found = _grouped_spans(table, column, rows)
             notes = (*notes, finding("sorted"))
         spans = [(0, table.rows)] if found is None else found
-    return Parts(table, request, whole, known, spans, notes)
+    return Parts(table, request, None, whole, known, spans, notes)
 
 
 def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptions:

@@ -35,8 +35,6 @@ BLANK = -1
 _MANY = 20_000
 # Number of cells up to which all columns are fetched at once.
 _FEW = 1 << 18
-# Number of distinct cells up to which 16 bits of their hashes may distinguish them.
-_FEW_WORDS = 512
 _ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -202,27 +200,13 @@ class Table:
             cells = distinct["c"].tolist()
             place = np.arange(self.rows, dtype=code_type(cells))
             if len(cells) < self.rows:
-                place = self._places(cell, np.asarray(distinct["h"]))
+                hashes = self.select(f"hash({cell}) AS h")["h"]
+                place = _positions(np.asarray(hashes), np.asarray(distinct["h"]))
         if place is None:
             # A table of few rows, or two cells with one hash.
             cells = self.select(f"{cell} AS c")["c"].tolist()
             return encode(_as_meant(cells) if self._is_csv(column) else cells)
         return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
-
-    def _places(self, cell: str, keys: npt.NDArray[np.uint64]) -> Index | None:
-        """Return the position of each row's hash in `keys`, the hashes of distinct cells; None if two are equal."""
-        shifts = range(0, 48, 3) if len(keys) <= _FEW_WORDS else ()
-        digits = ((shift, (keys >> np.uint64(shift)) & np.uint64(0xFFFF)) for shift in shifts)
-        shift, slots = next((each for each in digits if len(np.unique(each[1])) == len(keys)), (None, keys))
-        if shift is None:
-            return _positions(np.asarray(self.select(f"hash({cell}) AS h")["h"]), keys)
-        rows = self.select(f"CAST((hash({cell}) >> {shift}) & 65535 AS USMALLINT) AS h")["h"]
-        place = np.empty(1 << 16, dtype=code_type(keys))
-        place[slots.astype(np.intp)] = np.arange(len(keys))
-        found = np.empty(len(rows), dtype=code_type(keys))
-        for cells in blocks(len(rows), 1):
-            found[cells] = place.take(rows[cells])
-        return found
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
         """Return a column as times in UTC, for a large table with ISO times in many different cells; else None."""
