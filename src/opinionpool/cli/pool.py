@@ -174,7 +174,10 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 
             first = matched(first, model[1], model[0])
             model = (model[0], model[1].named(first.classes)) if listing.save is None else model
-        asked, rate = PoolRequest.of(listing, first, beliefs, model), prior_option("--base-rate", listing.base_rate, first)
+        asked, rate = (
+            PoolRequest.of(listing, first, beliefs, model),
+            prior_option("--base-rate", listing.base_rate, first),
+        )
         kept, every = _for_parts(parts, first, asked, listing.save is not None, reading.options)
         some = kept.forecasts if model is None else first
         file = PooledFile(some, kept, listing.panel, beliefs, rate, listing.save)
