@@ -16,8 +16,9 @@ import pytest
 
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<kind>\w+)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 PAGES = (
-    "README.md", "SKILL.md", "docs/beliefs.md", "docs/explain.md", "docs/quick-start.md", "docs/rates.md",
-    "docs/tutorial-classifiers.md", "docs/tutorial-panel.md", "docs/tutorial-season.md", "docs/tutorial-tournament.md",
+    "README.md", "SKILL.md", "docs/beliefs.md", "docs/classes.md", "docs/explain.md", "docs/quick-start.md",
+    "docs/rates.md", "docs/tutorial-classifiers.md", "docs/tutorial-panel.md", "docs/tutorial-season.md",
+    "docs/tutorial-tournament.md",
 )  # fmt: skip
 # Blocks that are files, which the commands and examples after them read.
 FILES = {"toml": "panel.toml", "csv": "forecasts.csv"}

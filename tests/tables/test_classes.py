@@ -32,6 +32,10 @@ def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
         (["Yes", "No ", "yes", "No"], ("No", "Yes"), [1, 0, 1, 0]),
         (["TRUE", "true", "TRUE"], ("FALSE", "TRUE"), [1, 1, 1]),
         (["y", "n"], ("n", "y"), [1, 0]),
+        (["sí", "no"], ("no", "sí"), [1, 0]),
+        (["Si", "No"], ("No", "Si"), [1, 0]),
+        (["vrai", "faux"], ("faux", "vrai"), [1, 0]),
+        (["wahr", "falsch"], ("falsch", "wahr"), [1, 0]),
         (["No"], ("No", "Yes"), [0]),
         ([True, False, None], ("False", "True"), [1, 0, -1]),
         ([1.0, 0.0, float("nan")], (0, 1), [1, 0, -1]),
@@ -108,6 +112,7 @@ def test_classes_that_forecasts_were_given_for():
     assert settled(["home"], stated, classes=("home", "draw", "away"))[:2] == (("home", "draw", "away"), [0])
     assert settled(["open", "A", "a"], ["a", "A", "open"])[:2] == (("A", "a", "open"), [2, 0, 1])
     assert order_classes(["10", "9", "2"], Asked()) == ("2", "9", "10")
+    assert order_classes(["10", "0.5", "-1"], Asked()) == ("-1", "0.5", "10")
     with pytest.raises(CellError, match=r"'hime' is not among the classes .*\(the table, rows 1, 2\).*mean 'home'"):
         settled(["home", "hime", "hime"], stated)
     with pytest.raises(CellError, match=r"no other outcome is: they are 'p.away', .*must have the same names") as found:

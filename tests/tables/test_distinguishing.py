@@ -1,17 +1,11 @@
 """Rows that say several things of one event: what distinguishes them, and what is offered to keep one."""
 
-import io
-
 import pytest
 
 from opinionpool.errors import DuplicateError
 from opinionpool.tables.diagnosis import diagnose
-from opinionpool.tables.read import read_forecasts
 
-
-def read(text, **options):
-    return read_forecasts(io.BytesIO(text.encode()), **options)
-
+from .reading import read
 
 QUANTILES = "event,expert,quantile,value\n" + "".join(
     f"q{event},{expert},{level},{(level + event) / 4}\n"

@@ -167,10 +167,3 @@ def test_each_of_several_files_has_a_decimal_mark_of_its_own(tmp_path):
     found = read_forecasts([tmp_path / "ann.csv", tmp_path / "bob.csv"])
     assert found.experts == ("ann", "bob")
     np.testing.assert_allclose(found.X, [[0.25, 0.75], [0.5, 0.5]])
-
-
-def test_a_column_called_event_is_the_event_beside_the_question_that_several_events_ask():
-    """Rounds of one question have outcomes of their own."""
-    rows = "".join(f"e{i},{name},.{i + 1},{i % 2},q{i // 2}\n" for i in range(6) for name in "ab")
-    file = io.BytesIO(f"event,expert,probability,outcome,question\n{rows}".encode())
-    assert read_forecasts(file).events[:2] == ("e0", "e1")

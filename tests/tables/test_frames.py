@@ -110,18 +110,15 @@ def test_levels_of_columns_are_experts_and_classes():
         ({"event": ["q"], "a": [[0.5, 0.5]]}, r"one has shape \(1, 2\)"),
         ({}, "the table has no rows"),
         (pd.DataFrame({"event": [], "a": []}), "the table has no rows"),
+        # Rows of frames are counted from 0.
+        ({"event": ["q", "r"], "a": [0.5, 40]}, "the table, row 1, column 'a': 40 is not between 0 and 1"),
+        ({"event": ["q", "r"], "a": [np.inf, 0.4]}, "row 0, column 'a': 'inf' is not between"),
+        ({"event": ["q", "r"], "a": [True, 0.5], "outcome": [1, 0]}, "'True' is not a number"),
     ],
 )
 def test_what_is_no_table(source, told):
     with pytest.raises(TableError, match=told):
         read_forecasts(source)
-
-
-def test_rows_of_frames_are_counted_from_0():
-    with pytest.raises(TableError, match=r"the table, row 1, column 'a': 40 is not between 0 and 1"):
-        read_forecasts({"event": ["q", "r"], "a": [0.5, 40]})
-    with pytest.raises(TableError, match=r"row 0, column 'a': 'inf' is not between"):
-        read_forecasts({"event": ["q", "r"], "a": [np.inf, 0.4]})
 
 
 def test_what_is_read_is_not_changed():

@@ -55,158 +55,88 @@ PREFERRED = {t: "tie" if t % 9 == 8 else "A" if GOLD[t] else "B" for t in range(
 # What a table is, its text, and how somebody who knows it would have it read.
 KINDS = {
     "scores beside a gold column called grade": (
-        long(
-            "item,judge,score,rationale,grade",
-            lambda t, j: f't{t},{j},{score(t)},"because {t} {j}",{"pass" if GOLD[t] else "fail"}',
-        ),
-        {"columns": {"probability": "score", "outcome": "grade"}, "scale": "1-5", "positive": "fail"},
-    ),
+        long("item,judge,score,rationale,grade",
+             lambda t, j: f't{t},{j},{score(t)},"because {t} {j}",{"pass" if GOLD[t] else "fail"}'),
+        {"columns": {"probability": "score", "outcome": "grade"}, "scale": "1-5", "positive": "fail"}),
     "a gold column called grade with the levels of the judges": (
         long("item,judge,score,grade", lambda t, j: f"t{t},{j},{score(t)},{SAID[t]}"),
-        {"columns": {"probability": "score", "outcome": "grade"}, "scale": "1-5"},
-    ),
+        {"columns": {"probability": "score", "outcome": "grade"}, "scale": "1-5"}),
     "judges in columns beside a grade of 0 and 1": (
         table("id,gpt,claude,grade", lambda t: f"i{t},{score(t)},{score(t)},{int(GOLD[t])}"),
-        {"columns": {"outcome": "grade"}, "scale": "1-5"},
-    ),
+        {"columns": {"outcome": "grade"}, "scale": "1-5"}),
     "judges in columns beside a grade in their levels": (
         table("id,gpt,claude,grade", lambda t: f"i{t},{score(t)},{score(t)},{score(t)}"),
-        {"columns": {"outcome": "grade"}, "scale": "1-5"},
-    ),
+        {"columns": {"outcome": "grade"}, "scale": "1-5"}),
     "judges beside a label in words": (
-        table(
-            "question_id,gpt,claude,llama,correct",
-            lambda t: f"q{t},{score(t)},{score(t)},{3 - t % 2},{'' if t > 21 else 'yes' if GOLD[t] else 'no'}",
-        ),
-        {"columns": {"outcome": "correct"}, "scale": "1-5"},
-    ),
+        table("question_id,gpt,claude,llama,correct",
+              lambda t: f"q{t},{score(t)},{score(t)},{3 - t % 2},{'' if t > 21 else 'yes' if GOLD[t] else 'no'}"),
+        {"columns": {"outcome": "correct"}, "scale": "1-5"}),
     "votes beside a label in words": (
-        table(
-            "question_id,gpt,claude,llama,correct",
-            lambda t: (
-                f"q{t},{words(t, 'no', 'yes')},{words(t, 'No', 'Yes')},{words(t, 'NO', 'yes')},{('no', 'yes')[GOLD[t]]}"
-            ),
-        ),
-        {"columns": {"outcome": "correct"}, "scale": {"gpt": "no,yes", "claude": "No,Yes", "llama": "NO,yes"}},
-    ),
+        table("question_id,gpt,claude,llama,correct", lambda t: (
+            f"q{t},{words(t, 'no', 'yes')},{words(t, 'No', 'Yes')},{words(t, 'NO', 'yes')},{('no', 'yes')[GOLD[t]]}")),
+        {"columns": {"outcome": "correct"}, "scale": {"gpt": "no,yes", "claude": "No,Yes", "llama": "NO,yes"}}),
     "a number for each sample": (
-        long(
-            "prompt_id,model,sample,rating,label",
-            lambda t, j: "\n".join(f"p{t},{j},{k},{score(t, 10)},{int(GOLD[t])}" for k in range(3)),
-            JUDGES[:2],
-        ),
-        {"columns": {"probability": "rating"}, "scale": "1-10", "duplicates": "samples"},
-    ),
+        long("prompt_id,model,sample,rating,label",
+             lambda t, j: "\n".join(f"p{t},{j},{k},{score(t, 10)},{int(GOLD[t])}" for k in range(3)), JUDGES[:2]),
+        {"columns": {"probability": "rating"}, "scale": "1-10", "duplicates": "samples"}),
     "samples without a number": (
-        long(
-            "prompt_id,model,rating,label",
-            lambda t, j: "\n".join(f"p{t},{j},{score(t, 10)},{int(GOLD[t])}" for _ in range(2)),
-            JUDGES[:2],
-        ),
-        {"columns": {"probability": "rating"}, "scale": "1-10", "duplicates": "samples"},
-    ),
+        long("prompt_id,model,rating,label",
+             lambda t, j: "\n".join(f"p{t},{j},{score(t, 10)},{int(GOLD[t])}" for _ in range(2)), JUDGES[:2]),
+        {"columns": {"probability": "rating"}, "scale": "1-10", "duplicates": "samples"}),
     "so many of five": (
         long("case,rater,rating,truth", lambda t, j: f"c{t},{j},{min(score(t), 4)}/5,{'true' if GOLD[t] else 'false'}"),
-        {"columns": {"probability": "rating"}, "scale": "1-5"},
-    ),
+        {"columns": {"probability": "rating"}, "scale": "1-5"}),
     "verdicts in any capitals": (
-        lines(
-            lambda t, j: {
-                "input_id": f"in-{t}",
-                "judge": j,
-                "verdict": words(t, "No", "YES") if t % 3 else words(t, "no", "yes"),
-                "human": "yes" if GOLD[t] else "no",
-            }
-        ),
-        {"scale": "no,yes", "columns": {"probability": "verdict"}},
-    ),
+        lines(lambda t, j: {"input_id": f"in-{t}", "judge": j, "human": "yes" if GOLD[t] else "no",
+                            "verdict": words(t, "No", "YES") if t % 3 else words(t, "no", "yes")}),
+        {"scale": "no,yes", "columns": {"probability": "verdict"}}),
     "preferences in both orders, with ties": (
-        lines(
-            lambda t, j: {
-                "pair_id": f"pair{t}",
-                "judge": j.partition(" ")[0],
-                "order": j.partition(" ")[2],
-                "preference": words(t, "B", "A", "tie"),
-                "human_preference": PREFERRED[t],
-            },
-            ("gpt AB", "gpt BA", "claude AB", "claude BA"),
-        ),
-        {"columns": {"event": "pair_id", "probability": "preference"}, "scale": "B,tie,A", "duplicates": "samples"},
-    ),
+        lines(lambda t, j: {"pair_id": f"pair{t}", "judge": j.partition(" ")[0], "order": j.partition(" ")[2],
+                            "preference": words(t, "B", "A", "tie"), "human_preference": PREFERRED[t]},
+              ("gpt AB", "gpt BA", "claude AB", "claude BA")),
+        {"columns": {"event": "pair_id", "probability": "preference"}, "scale": "B,tie,A", "duplicates": "samples"}),
     "verdicts of three words": (
-        long(
-            "sample_id\tscorer\tverdict\thuman_label",
-            lambda t, j: (
-                f"s{t}\t{j}\t{words(t, 'Incorrect', 'Correct', 'Partially correct')}\t{'in' * (not GOLD[t])}correct"
-            ),
-        ),
-        {"columns": {"probability": "verdict"}, "scale": "Incorrect,Partially correct,Correct"},
-    ),
+        long("sample_id\tscorer\tverdict\thuman_label", lambda t, j: (
+            f"s{t}\t{j}\t{words(t, 'Incorrect', 'Correct', 'Partially correct')}\t{'in' * (not GOLD[t])}correct")),
+        {"columns": {"probability": "verdict"}, "scale": "Incorrect,Partially correct,Correct"}),
     "a classifier called score beside judges": (
         table("id,score,gpt,claude,gold", lambda t: f"x{t},{fraction(t)},{score(t)},{score(t)},{int(GOLD[t])}"),
-        {"columns": {"probability": ("score", "gpt", "claude")}, "scale": {"gpt": "1-5", "claude": "1-5"}},
-    ),
+        {"columns": {"probability": ("score", "gpt", "claude")}, "scale": {"gpt": "1-5", "claude": "1-5"}}),
     "classifiers, scores and votes": (
-        table(
-            "doc,bert,svm,gpt,claude,label",
-            lambda t: f"d{t},{fraction(t)},{fraction(t)},{score(t)},{score(t, 4)},{int(GOLD[t])}",
-        ),
-        {"scale": {"gpt": "1-5", "claude": "1-5"}},
-    ),
+        table("doc,bert,svm,gpt,claude,label",
+              lambda t: f"d{t},{fraction(t)},{fraction(t)},{score(t)},{score(t, 4)},{int(GOLD[t])}"),
+        {"scale": {"gpt": "1-5", "claude": "1-5"}}),
     "a classifier beside scores on their own scales and a vote": (
-        table(
-            "id,clf_prob,gpt_score,claude_score_10,human_vote,outcome",
-            lambda t: f"d{t},{fraction(t)},{score(t)},{score(t, 10)},{words(t, 'no', 'yes')},{int(GOLD[t])}",
-        ),
-        {"scale": {"gpt_score": "1-5", "claude_score_10": "1-10", "human_vote": "no,yes"}},
-    ),
+        table("id,clf_prob,gpt_score,claude_score_10,human_vote,outcome",
+              lambda t: f"d{t},{fraction(t)},{score(t)},{score(t, 10)},{words(t, 'no', 'yes')},{int(GOLD[t])}"),
+        {"scale": {"gpt_score": "1-5", "claude_score_10": "1-10", "human_vote": "no,yes"}}),
     "winners by three judges and a human": (
-        table(
-            "question_id,gpt_winner,claude_winner,llama_winner,human_winner",
-            lambda t: ",".join([f"q{t}", *(words(t, "model_b", "model_a", "tie") for _ in "abc"), PREFERRED[t]]),
-        ),
-        {"columns": {"probability": ("gpt_winner", "claude_winner", "llama_winner")}, "scale": "B,tie,A"},
-    ),
+        table("question_id,gpt_winner,claude_winner,llama_winner,human_winner",
+              lambda t: ",".join([f"q{t}", *(words(t, "model_b", "model_a", "tie") for _ in "abc"), PREFERRED[t]])),
+        {"columns": {"probability": ("gpt_winner", "claude_winner", "llama_winner")}, "scale": "B,tie,A"}),
     "grades from 0 to 3": (
-        table(
-            "passage;judge_1;judge_2;judge_3;gold",
-            lambda t: f"p{t};{score(t, 3, 0)};{score(t, 3, 0)};{score(t, 3, 0)};{score(t, 3, 0)}",
-        ),
-        {"scale": "0-3"},
-    ),
+        table("passage;judge_1;judge_2;judge_3;gold",
+              lambda t: f"p{t};{score(t, 3, 0)};{score(t, 3, 0)};{score(t, 3, 0)};{score(t, 3, 0)}"),
+        {"scale": "0-3"}),
     "letters": (
         long("essay_id,grader,grade,is_good", lambda t, j: f"e{t},{j},{'FDCBA'[score(t) - 1]},{int(GOLD[t])}"),
-        {"columns": {"event": "essay_id", "outcome": "is_good"}, "scale": {"grade": "F,D,C,B,A"}},
-    ),
+        {"columns": {"event": "essay_id", "outcome": "is_good"}, "scale": {"grade": "F,D,C,B,A"}}),
     "scores and a grade by a human": (
-        table(
-            "id,gpt_score,claude_score,gemini_score,human_grade",
-            lambda t: f"i{t},{score(t)},{score(t)},{score(t)},{score(t)}",
-        ),
-        {"columns": {"probability": ("gpt_score", "claude_score", "gemini_score")}, "scale": "1-5"},
-    ),
+        table("id,gpt_score,claude_score,gemini_score,human_grade",
+              lambda t: f"i{t},{score(t)},{score(t)},{score(t)},{score(t)}"),
+        {"columns": {"probability": ("gpt_score", "claude_score", "gemini_score")}, "scale": "1-5"}),
     "half points": (
         long("item,judge,score,label", lambda t, j: f"i{t},{j},{score(t, 5, 1) - 0.5 * (t % 3 == 1)},{int(GOLD[t])}"),
-        {"columns": {"probability": "score"}, "scale": ",".join(f"{half / 2:g}" for half in range(11))},
-    ),
+        {"columns": {"probability": "score"}, "scale": ",".join(f"{half / 2:g}" for half in range(11))}),
     "a word and what negates it": (
-        table(
-            "id,judge_gpt,judge_claude,human",
-            lambda t: ",".join(
-                [
-                    f"i{t}",
-                    *(words(t, "irrelevant", "relevant", "partial") for _ in "ab"),
-                    "ir" * (not GOLD[t]) + "relevant",
-                ]
-            ),
-        ),
-        {"scale": dict.fromkeys(("judge_gpt", "judge_claude"), "irrelevant,partial,relevant")},
-    ),
+        table("id,judge_gpt,judge_claude,human",
+              lambda t: ",".join([f"i{t}", *(words(t, "irrelevant", "relevant", "partial") for _ in "ab"),
+                                  "ir" * (not GOLD[t]) + "relevant"])),
+        {"scale": dict.fromkeys(("judge_gpt", "judge_claude"), "irrelevant,partial,relevant")}),
     "a scale for each judge": (
         long("task,evaluator,score,gold", lambda t, j: f"k{t},{j},{score(t, 5 if j == 'gpt' else 10)},{int(GOLD[t])}"),
-        {"columns": {"probability": "score"}, "scale": {"gpt": "1-5", "claude": "1-10", "llama": "1-10"}},
-    ),
-}
+        {"columns": {"probability": "score"}, "scale": {"gpt": "1-5", "claude": "1-10", "llama": "1-10"}}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

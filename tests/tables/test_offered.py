@@ -12,6 +12,8 @@ from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, LayoutError
 from opinionpool.tables.diagnosis import diagnose
 
+from .reading import read
+
 CELLS = st.sampled_from(["0.1", "0.5", "0.25", "0.9", "0.75"])
 FAULTY = st.sampled_from(["-1", "8", "55", "n.v.", "?"])
 
@@ -35,11 +37,6 @@ def test_offered_commands_keep_forecasts_that_are_not_at_fault(data):
             for j, cell in enumerate(row):
                 if (i, j) not in faults:
                     np.testing.assert_allclose(found.X[i, found.experts.index(experts[j])], float(cell))
-
-
-def read(text, outcomes=None, **options):
-    other = None if outcomes is None else io.BytesIO(outcomes.encode())
-    return read_forecasts(io.BytesIO(text.encode()), outcomes=other, **options)
 
 
 def test_options_are_those_of_the_forecasts_that_count():
@@ -69,12 +66,6 @@ def test_a_condition_is_of_the_file_of_outcomes_where_that_alone_has_its_columns
         read(FORECASTS, outcomes, where="expert = 'a' or version = 2")
     with pytest.raises(LayoutError, match="'nothing', which is not there"):
         read(FORECASTS, outcomes, where="nothing = 2")
-
-
-def test_two_names_of_the_event_are_one_each_of_both_files():
-    forecasts, outcomes = FORECASTS.replace("event", "office"), "state,outcome\nq1,1\nq2,0\n"
-    found = read(forecasts, outcomes, columns={"event": ["office", "state"]})
-    assert (found.events, found.outcomes.tolist()) == (("q1", "q2"), [1, 0])
 
 
 RATERS = "case_id,rater,birads,malignancy_pct,pathology\n" + "".join(
@@ -269,12 +260,6 @@ def test_scores_are_no_percentages_whatever_is_typed(header):
     assert {*raised.value.remedies[-1]["scale"].values()} == {"1-5"}
 
 
-def test_a_column_that_both_files_have_by_one_name_is_the_event_of_both():
-    outcomes = "id,question,outcome\n7,q1,1\n8,q2,0\n"
-    found = read("question,ann,bob\nq1,.7,.6\nq2,.2,.3\n", outcomes)
-    assert (found.events, found.outcomes.tolist()) == (("q1", "q2"), [1, 0])
-
-
 def test_a_column_of_0_and_1_beside_other_numbers_is_no_lone_expert():
     rows = "".join(f"d{i},{10 + i},{i % 2}\n" for i in range(9))
     with pytest.raises(LayoutError, match="do not say which one is what") as raised:
@@ -294,18 +279,6 @@ def test_rows_that_a_class_distinguishes_are_not_merged_and_amounts_name_no_even
     (way,) = diagnose(io.BytesIO(PRICES.encode())).readable
     assert way.options.arguments() == ["--column", "class=outcome", "--duplicates", "last"]
     assert (way.forecasts.events, way.forecasts.X.tolist()) == (("m0", "m1", "m2", "m3"), [[0.75]] * 4)
-
-
-def test_a_row_per_class_of_one_forecaster_is_read():
-    found = read("event,class,price,outcome\nq1,a,.5,b\nq1,b,.3,b\nq1,c,.2,b\nq2,a,.1,\nq2,b,.2,\nq2,c,.7,\n")
-    assert (found.experts, found.classes, found.outcomes.tolist()) == (("price",), ("a", "b", "c"), [1, -1])
-    np.testing.assert_allclose(found.X[:, 0], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])
-
-
-def test_probabilities_of_0_and_of_1_are_one_forecast():
-    rows = "".join(f"u{i},{i % 2},.{9 - i},.{i + 1},.{8 - i},.{i + 2},0.5\n" for i in range(6))
-    found = read(f"uid,target,rf_prob_0,rf_prob_1,xgb_prob_0,xgb_prob_1,threshold\n{rows}")
-    assert (found.experts, found.X[0].tolist()) == (("rf", "xgb"), [0.1, 0.2])
 
 
 def test_names_of_columns_in_two_rows_are_to_be_written_in_one():

@@ -1,10 +1,8 @@
 """Long tables in which each event has options of its own, from the file to the answer."""
 
 import csv
-import doctest
 import io
 import json
-import re
 
 import numpy as np
 import pytest
@@ -99,13 +97,6 @@ def test_sets_that_overlap_are_asked_about():
         read(overlapping(), classes=["home", "draw", "away"])
 
 
-def test_an_option_that_one_expert_left_out_is_asked_for():
-    with pytest.raises(
-        CellError, match=r"by 'bob' on event 'vote' has no probability for option 'other'.* 3 options, 0"
-    ):
-        read(edited("vote,bob,other,0.1,Harris\n", ""))
-
-
 def test_an_outcome_must_be_an_option_of_its_own_event():
     with pytest.raises(CellError, match=r"outcome 'home' is none of the options of event 'vote': 'Trump', 'Harris'"):
         read(SITE.replace(",Harris\n", ",home\n"))
@@ -140,11 +131,6 @@ def test_priors_are_given_by_option_or_even():
     silent = op.Forecasts.from_array(np.full((4, 1, 3), np.nan), prior=f.prior, options=f.options)
     answers = learn(silent).pool_forecasts(silent)
     np.testing.assert_allclose(answers, [[0.5, 0.4, 0.1], [1 / 3] * 3, [0.5, 0.5, 0], [0.5, 0.5, 0]])
-
-
-def test_an_event_with_one_option_is_none():
-    with pytest.raises(LayoutError, match="'rain' has one option only, 'wet'; its other options need rows too"):
-        read(HEADER + "rain,ann,wet,0.3,\nsnow,ann,cold,0.4,\n")
 
 
 def test_percentages_and_rounding_hold_for_options():
@@ -235,27 +221,3 @@ def test_check_counts_no_position_that_is_no_option(file, capsys):
     for text, zeros in [(SITE, 0), (certain, 1)]:
         out, _ = answers(capsys, "check", file(text), "--format", "csv")
         assert sum(int(row["zeros"]) for row in csv.DictReader(io.StringIO(out))) == zeros
-
-
-# The page.
-
-
-def blocks(root, kind):
-    text = (root / "docs" / "classes.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def test_the_page_shows_what_its_table_gives(root, tmp_path, monkeypatch, capsys):
-    (table,), (shown,) = blocks(root, "csv"), blocks(root, "console")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "site.csv").write_text(table, encoding="utf-8")
-    command, *lines = shown.splitlines()
-    out, told = answers(capsys, *command.split()[2:], "--format", "table")
-    assert [line.rstrip() for line in out.splitlines()] == lines
-    assert "note: each event has options of its own" in told
-
-
-def test_the_examples_of_the_page_print_what_is_shown(root):
-    (body,) = blocks(root, "pycon")
-    test = doctest.DocTestParser().get_doctest(body, {}, "classes.md", "docs/classes.md", 0)
-    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0

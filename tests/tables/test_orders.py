@@ -27,15 +27,6 @@ def test_columns_are_in_an_order_that_somebody_chose_and_numbers_in_theirs(label
     assert again.classes == order[::-1]
 
 
-def test_numbers_in_rows_are_in_their_order():
-    rows = [(q, label) for q in ("q1", "q2") for label in ("10", "0.5", "-1")]
-    table = {
-        "event": [q for q, _ in rows], "expert": ["ann"] * 6, "class": [label for _, label in rows],
-        "probability": [0.3, 0.3, 0.4] * 2, "outcome": ["10"] * 3 + ["-1"] * 3,
-    }  # fmt: skip
-    assert op.read_forecasts(table).classes == ("-1", "0.5", "10")
-
-
 FRAME = pd.DataFrame(
     {"event": list("abcd"), "ann": [0.1, 0.2, 0.3, 0.4], "bob": [0.5, 0.6, 0.7, 0.8], "outcome": [0, 1, 0, 1]}
 )
@@ -57,8 +48,3 @@ def test_an_index_is_no_expert(frame):
     assert sorted(f.events) == list("abcd")
     order = [f.events.index(event) for event in "abcd"]
     np.testing.assert_array_equal(f.X[order], FRAME[["ann", "bob"]])
-
-
-def test_true_beside_numbers_is_none():
-    with pytest.raises(op.CellError, match="'True' is not a number"):
-        op.read_forecasts({"event": ["a", "b"], "ann": [True, 0.5], "outcome": [1, 0]})

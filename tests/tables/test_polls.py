@@ -1,6 +1,5 @@
 """Exports of survey tools and tournaments in German, French, Spanish and English: read right, or asked about."""
 
-import io
 import unicodedata
 
 import numpy as np
@@ -9,30 +8,8 @@ import pytest
 from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.read import read_forecasts
 
-NAN = float("nan")
-
-
-def read(text, outcomes=None, **options):
-    other = None if outcomes is None else io.BytesIO(outcomes.encode())
-    return read_forecasts(io.BytesIO(text.encode()), outcomes=other, **options)
-
-
-def notes(found):
-    return {note.code: note.text for note in found.notes}
-
-
-def ways(text, outcomes=None, **options):
-    """The options of each command that ``check`` would print, and the forecasts that it leads to."""
-    other = None if outcomes is None else io.BytesIO(outcomes.encode())
-    found = diagnose(io.BytesIO(text.encode()), other, ReadOptions(**options))
-    return [(way.options.arguments(), way.forecasts) for way in found.readable]
-
-
-def same(found, x):
-    np.testing.assert_allclose(found.X, x, atol=1e-12)
-
+from .reading import NAN, read, same, texts as notes, ways
 
 ONE = "{};{};{}\nAnna;Streik?;80 %\nBernd;Streik?;60 %\nCara;Streik?;70 %\n"
 
@@ -86,11 +63,6 @@ def test_one_question_whose_answers_were_revised_is_read_where_a_name_says_who_a
     assert {"columns": {"expert": "Abteilung"}} in caught.value.remedies
 
 
-def test_one_question_and_nobody_named_is_an_error():
-    with pytest.raises(LayoutError, match=r"repeat events, by 'Frage'"):
-        read("Nr;Frage;Prognose\n1;S?;0,8\n2;S?;0,6\n")
-
-
 @pytest.mark.parametrize("dates", [("2024-01-01,", "2024-01-02,"), ("", "")])
 def test_one_question_on_all_rows_of_a_wide_table_is_asked_about(dates):
     text = "question,date,ann,bob\n" if dates[0] else "question,ann,bob\n"
@@ -142,15 +114,6 @@ def test_times_under_an_unknown_name_are_offered_where_they_are_needed():
     same(found, [[NAN, 0.2]])
 
 
-def test_times_of_events_are_no_times_of_forecasts():
-    text = (
-        "Frage;Teilnehmer;Prognose;Stichtag\nF1;Anna;0,8;01.12.2026\nF1;Anna;0,2;01.12.2026\nF2;Anna;0,5;02.12.2026\n"
-    )
-    found = read(text, duplicates="last")
-    assert notes(found)["unused-columns"] == "not used: 'Stichtag'"
-    assert "the last row of the file, since there are no times, counts" in notes(found)["duplicates"]
-
-
 def test_when_outcomes_were_known_by_name_and_by_what_a_column_holds():
     text, outcomes = "Frage;Anna;Bernd\nF1;0,8;0,6\nF2;0,2;0,1\n", "Frage;Ergebnis;{};Ort\nF1;ja;05.12.2026;x\n"
     found = read(text, outcomes.format("Aufgelöst am"))
@@ -162,25 +125,16 @@ def test_when_outcomes_were_known_by_name_and_by_what_a_column_holds():
     )
 
 
-@pytest.mark.parametrize("word", ["zurückgezogen", "Storniert", "annulé", "anulada", "withdrawn", "entfällt", "MKT"])
+ACCENTS = [unicodedata.normalize("NFD", word) for word in ("annulé", "retirée", "inválido", "zurückgezogen")]
+
+
+@pytest.mark.parametrize(
+    "word", ["zurückgezogen", "Storniert", "annulé", "anulada", "withdrawn", "entfällt", "MKT", *ACCENTS]
+)
 def test_retracted_questions_are_void_in_four_languages(word):
     found = read(f"Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;{word}\nF3;0,2;nein\n")
     assert found.events == ("F1", "F3")
     assert found.void.events == ("F2",)
-
-
-@pytest.mark.parametrize("word", ["annulé", "retirée", "inválido", "zurückgezogen"])
-def test_words_for_void_may_have_accents_as_characters_of_their_own(word):
-    apart = unicodedata.normalize("NFD", word)
-    assert apart != word
-    assert read(f"Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;{apart}\nF3;0,2;nein\n").void.events == ("F2",)
-
-
-@pytest.mark.parametrize(("no", "yes"), [("no", "sí"), ("No", "Si"), ("faux", "vrai"), ("falsch", "wahr")])
-def test_yes_and_no_in_more_languages(no, yes):
-    found = read(f"event,ann,outcome\na,0.8,{yes}\nb,0.3,{no}\n")
-    assert found.classes == (no, yes)
-    assert found.outcomes.tolist() == [1, 0]
 
 
 def test_a_word_for_void_can_be_named_and_one_that_is_a_class_is_a_class():
@@ -198,27 +152,6 @@ def test_a_word_for_void_can_be_named_and_one_that_is_a_class_is_a_class():
     assert found.outcomes.tolist() == [1, 0]
     with pytest.raises(LayoutError, match="the outcomes are 'invalid', 'valid': which of them"):
         read("q,ann,outcome\na,0.8,valid\nb,0.3,invalid\n")
-
-
-def test_what_is_named_as_not_known_is_not_void():
-    text = "event,ann,outcome\na,.2,1\nb,.3,N/A\nc,.3,0\n"
-    found = read(text, missing_values="N/A")
-    assert found.events == ("a", "b", "c")
-    assert found.outcomes.tolist() == [1, -1, 0]
-    assert found.void is None
-    assert read(text, missing_values="N/A", void_values="N/A").void.events == ("b",)
-    assert read(text.replace("N/A", "withdrawn"), missing_values="Withdrawn").outcomes.tolist() == [1, -1, 0]
-
-
-def test_a_class_is_not_void_and_a_word_that_no_outcome_is_gets_a_note():
-    text = "event,ann,outcome\na,.2,1\nb,.3,0\nc,.3,0\n"
-    with pytest.raises(LayoutError, match="--void-value 0 names a class, and what is void has none: the classes are"):
-        read(text, void_values="0")
-    with pytest.raises(LayoutError, match="--void-value yes names a class"):
-        read(text.replace(",0", ",no").replace(",1", ",yes"), void_values="yes", positive="yes")
-    found = read(text, void_values=["zzz", "-"])
-    assert notes(found)["void-absent"] == "--void-value '-', 'zzz': no outcome is written so"
-    assert "void-absent" not in notes(read(text.replace("1\n", "zzz\n"), void_values="ZZZ"))
 
 
 def test_a_word_for_void_that_counts_as_a_class_is_noted():
@@ -252,14 +185,6 @@ def test_per_cent_signs_after_any_blank(gap):
     same(read(f"expert;event;probability\nJean;Q1;65{gap}%\nMarie;Q1;40,5{gap}%\n"), [[0.65, 0.405]])
 
 
-def test_dates_with_dots_have_days_first():
-    found = read("event,expert,p,time\na,x,0.2,03.11.2026\na,x,0.6,04.10.2026\n", duplicates="last")
-    same(found, [[0.2]])
-    assert "days first" in notes(found)["dates"]
-    with pytest.raises(CellError, match="--dates dmy"):
-        read("event,expert,p,time\na,x,0.2,03/11/2026\na,x,0.6,04/10/2026\n", duplicates="last")
-
-
 @pytest.mark.parametrize("question", ["Regen für München?", '"Regen?\nStichtag: März"'])
 def test_a_file_that_excel_saved_is_read_by_the_command_that_is_proposed(question, tmp_path):
     path = tmp_path / "umfrage.csv"
@@ -281,15 +206,7 @@ def test_percentages_in_one_column_and_fractions_in_another():
     with pytest.raises(CellError, match=r"with --percent, no number of 'bob' is above 1%.*--unit bob=fraction if"):
         read(text, percent=True)
     same(read(text, percent=True, units={"bob": "fraction"}), [[0.65, 0.9], [0.35, 0.3]])
-    same(read(text, percent=True, units={"bob": "percent"}), [[0.65, 0.009], [0.35, 0.003]])
-
-
-def test_codes_for_no_answer_are_no_percentages():
-    for bob in (99, "99,0"):
-        text = f"event;ann;bob\nq1;0,5;{bob}\nq2;0,4;0,2\nq3;0,3;99\n"
-        same(read(text, missing_values=["99"]), [[0.5, NAN], [0.4, 0.2], [0.3, NAN]])
-    found = read_forecasts({"event": [1, 2], "ann": [0.5, 0.4], "bob": [99.0, 99.0]}, missing_values=[99])
-    same(found, [[0.5, NAN], [0.4, NAN]])
+    same(read(text, percent=True, units={"bob": "percent"}), [[0.65, 0.9 / 100], [0.35, 0.3 / 100]])
 
 
 def test_one_person_writes_fractions_among_percentages():
@@ -361,11 +278,6 @@ def test_people_in_rows_and_questions_in_columns(text):
         same(found, ANSWERS)
     assert joined.outcomes.tolist() == [1, -1, 0]
     assert "expert = Name" in notes(joined)["layout"]
-
-
-def test_what_is_no_question_is_named():
-    unused = "not used: 'ID', 'Abteilung', 'Alter'"
-    assert notes(read(FORM, columns={"expert": "Name"}))["unused-columns"] == unused
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """From a table as people have it to forecasts: formats, policies, and what each refusal says."""
 
-import gzip
 import io
 import json
 
@@ -13,32 +12,7 @@ from opinionpool.errors import ArgumentError, CellError, DuplicateError, ExpertE
 from opinionpool.tables.read import read_forecasts
 from opinionpool.tables.roles import words_of
 
-NAN = float("nan")
-
-
-def read(text, **options):
-    if isinstance(options.get("outcomes"), str):
-        options["outcomes"] = io.BytesIO(options["outcomes"].encode())
-    return read_forecasts(io.BytesIO(text if isinstance(text, bytes) else text.encode()), **options)
-
-
-def notes(forecasts):
-    return {note.code: note for note in forecasts.notes}
-
-
-def same(found, X, outcomes=None):
-    np.testing.assert_array_equal(found.X, X)
-    if outcomes is not None:
-        assert found.outcomes.tolist() == outcomes
-
-
-def test_a_long_table():
-    found = read("event,expert,probability,outcome,prior\nq1,ann,0.9,1,0.3\nq1,bob,0.7,1,\nq2,bob,0.2,0,\n")
-    assert (found.events, found.experts, found.classes) == (("q1", "q2"), ("ann", "bob"), (0, 1))
-    same(found, [[0.9, 0.7], [NAN, 0.2]], [1, 0])
-    np.testing.assert_array_equal(found.prior, [0.3, NAN])
-    roles = ", ".join(f"{role} = {role}" for role in ("event", "expert", "probability", "outcome", "prior"))
-    assert notes(found)["layout"].text == f"a row per forecast: {roles}"
+from .reading import NAN, notes, read, same
 
 
 def test_questions_have_words_for_people():
@@ -53,18 +27,6 @@ def test_questions_have_words_for_people():
     assert read("question,ann\nWill it rain?,0.9\nWill it snow?,0.1\n").texts is None
 
 
-def test_in_a_wide_table_what_stands_twice_is_no_key():
-    found = read("id,question,ann\nd1,Rain?,0.9\nd2,Rain?,0.4\nd3,Snow?,0.2\n")
-    assert found.events == ("d1", "d2", "d3")
-    assert found.texts == ("Rain?", "Rain?", "Snow?")
-
-
-def test_questions_worded_in_two_ways_are_a_note():
-    found = read("id,title,user,p\nq1,Rain?,ann,0.9\nq1,Rain today?,bob,0.7\n")
-    assert found.texts == ("Rain?",)
-    assert "'title' words event 'q1'" in notes(found)["texts"].text
-
-
 def test_outcomes_in_their_own_file_bring_the_words_of_questions():
     outcomes = "question_id,title,resolution\nq2,Snow?,0\nq1,Rain?,1\n"
     found = read("question_id,user,p\nq1,ann,0.9\nq2,ann,0.2\n", outcomes=outcomes)
@@ -73,38 +35,7 @@ def test_outcomes_in_their_own_file_bring_the_words_of_questions():
     assert read("question_id,user,p\nq1,ann,0.9\n", outcomes=outcomes, columns={"text": None}).texts is None
 
 
-def test_a_german_spreadsheet():
-    text = "Frage;Anna;Jörg;outcome\r\nRegen;0,5;25%;ja\r\nSchnee;;1%;nein\r\n"
-    for data in (text.encode("cp1252"), gzip.compress(text.encode("cp1252"))):
-        found = read(data, encoding="cp1252", positive="ja")
-        assert (found.events, found.experts) == (("Regen", "Schnee"), ("Anna", "Jörg"))
-        assert found.classes == ("nein", "ja")
-        same(found, [[0.5, 0.25], [NAN, 0.01]], [1, 0])
-        assert notes(found)["percent"].text == "column 'Jörg' read as percentages"
-        assert notes(found)["decimal-comma"].text == "column 'Anna' read with decimal commas"
-
-
 # What people met elsewhere, with its right value.
-
-
-def test_percent_is_read_in_its_column_alone():  # case 47
-    found = read("question,A,B\nq1,45%,0.5\nq2,20 %,0.3\nq3,7.5%,0.1\n")
-    same(found, [[0.45, 0.5], [0.2, 0.3], [0.075, 0.1]])
-    assert notes(found)["percent"].text == "column 'A' read as percentages"
-
-
-def test_a_scale_to_100_is_named_for_the_file():  # case 48
-    found = read("question,A\nq1,0.5\nq2,1\nq3,40\n", percent=True)
-    same(found, [[0.005], [0.01], [0.4]])
-
-
-def test_a_code_for_abstention_is_refused_or_missing():  # case 51
-    text = "question,A,B\nq1,.7,-1\n"
-    with pytest.raises(CellError, match=r"column 'B': -1 is not between 0 and 1; .*--missing-value -1"):
-        read(text)
-    same(read(text, missing_values=[-1]), [[0.7, NAN]])
-    zeros = "question,A\n" + "".join(f"q{i},{[0, 0.4, 0.6][i % 3]}\n" for i in range(12))
-    assert "--missing-value 0" in notes(read(zeros))["zeros-as-missing"].text
 
 
 def test_ids_are_text_on_both_sides_of_a_join():  # case 55
@@ -142,62 +73,12 @@ def test_events_that_do_not_match_are_counted_with_examples():
     assert notes(found)["outcomes-lacking"].count == 5
 
 
-LONG = "event,expert,p,time\nq1,A,.2,2025-03-01 10:00\nq1,A,.8,2025-03-01 12:00\nq1,B,.5,2025-03-01 11:00\n"
-
-
-def test_repeated_forecasts_are_listed_or_follow_a_rule():  # case 57
-    with pytest.raises(
-        DuplicateError, match=r"several by 'A' on event 'q1' \(.*, lines 2, 3\).*--duplicates last.*mean"
-    ):
-        read(LONG)
-    same(read(LONG, duplicates="last"), [[0.8, 0.5]])
-    header, *rows = LONG.strip().split("\n")
-    backwards = "\n".join([header, *reversed(rows)])
-    assert read(backwards, duplicates="last").X[0, 1] == 0.8
-    untimed = read("event,expert,p\nq1,A,.8\nq1,A,.2\n", duplicates="last")
-    same(untimed, [[0.2]])
-    assert "the last row of the file, since there are no times" in notes(untimed)["duplicates"].text
-    with pytest.raises(
-        ArgumentError, match="duplicates must be one of last, last-row, mean, time-weighted, samples, and it is 'first'"
-    ):
-        read(LONG, duplicates="first")
-
-
-def test_runs_of_one_expert_are_averaged_within_the_expert():  # case 46
-    text = "event,expert,p\n" + "q1,A,.1\n" * 10 + "q1,B,.9\n"
-    with pytest.raises(DuplicateError, match="--duplicates mean"):
-        read(text)
-    same(read(text, duplicates="mean"), [[0.1, 0.9]])
-
-
 def test_nobody_and_nothing_vanishes():  # case 58
     for text in ("question,A,B\nq1,.2,\nq2,.4,\nq3,,\n", "question,expert,p\nq1,A,.2\nq2,A,.4\nq3,,\nq1,B,\n"):
         found = read(text)
         assert (found.events, found.experts) == (("q1", "q2", "q3"), ("A", "B"))
         assert found.counts.tolist() == [2, 0]
         assert found.crowd.tolist() == [1, 1, 0]
-
-
-def test_numbers_as_names_of_experts():  # case 59
-    from_text = read("event,1,2\nq1,.5,.25\n")
-    from_labels = read_forecasts({"event": ["q1"], 1: [0.5], 2: [0.25]})
-    assert from_text.experts == from_labels.experts == ("1", "2")
-    same(from_text, from_labels.X)
-
-
-def test_outcomes_are_trimmed_and_compared_in_any_case():  # case 62
-    found = read("event,A,y\n1,.1,Yes\n2,.2,No \n3,.3,yes\n4,.4,No\n")
-    assert found.classes == ("No", "Yes")
-    assert found.outcomes.tolist() == [1, 0, 1, 0]
-    assert notes(found)["outcome-spelling"].count == 2
-
-
-def test_a_fraction_is_no_outcome():  # case 64
-    told = r"line 2, column 'outcome': outcome '0.61' is neither 0 nor 1.*settled at a fraction"
-    with pytest.raises(CellError, match=told):
-        read("event,A,outcome\nq1,.7,0.61\n")
-    with pytest.raises(LayoutError, match="'y' is a forecast, and not what happened"):
-        read("event,A,y\nq1,.7,0.61\n")
 
 
 def test_which_class_is_forecast_is_asked():  # case 36
@@ -211,18 +92,6 @@ def test_which_class_is_forecast_is_asked():  # case 36
         assert list(read(text.replace("default", words[0]).replace("repaid", words[1])).outcomes) == [1, 0]
 
 
-def test_columns_of_classes_go_by_name():  # case 33
-    found = read("event,m:dog,m:cat,y\n1,1,0,dog\n2,0,1,cat\n", positive="cat")
-    assert found.classes == ("dog", "cat")
-    same(found, [[0.0], [1.0]], [0, 1])
-
-
-def test_an_outcome_among_no_classes_is_listed_with_its_lines():  # case 40
-    text = "event,expert,class,p\n" + "".join(f"q{i},A,{c},.5\n" for i in range(3) for c in "ab")
-    with pytest.raises(CellError, match=r"outcome 'c' is not among the classes .*, lines 3, 4\)"):
-        read(text, outcomes="event,y\nq0,a\nq1,c\nq2,c\n", positive="a")
-
-
 def test_forecasts_after_the_close_do_not_count():  # case 76
     text = "event,expert,p,time,closes\n" + "".join(
         f"q1,{name},{p},2025-01-01 {hour}:00,2025-01-01 12:00\n"
@@ -232,12 +101,6 @@ def test_forecasts_after_the_close_do_not_count():  # case 76
     same(found, [[0.15, 0.2, NAN]])
     assert notes(found)["after-close"].text == "1 forecast left out, made after the event closed"
     assert read(text.replace("closes", "resolved_at")).counts.tolist() == [1, 1, 0]
-
-
-def test_times_without_a_zone_are_utc():  # case 78
-    found = read("event,expert,p,time\nq1,A,.5,2025-03-01T00:30+02:00\nq1,B,.5,2025-03-01T00:30\n", as_of="2025-03-01")
-    assert found.counts.tolist() == [1, 0]
-    assert notes(found)["as-of"].count == 1
 
 
 def test_rounded_rows_over_classes_are_accepted_and_normalised():  # case 9
@@ -304,11 +167,6 @@ def test_a_column_of_numbers_is_not_read_as_events_that_are_all_open():
     assert read(text.format("y"), **caught.value.remedies[0]).experts == ("x", "y")
 
 
-def test_void_events_do_not_count_among_exact_forecasts():
-    rows = "".join(f"q{i},A,.5,{'void' if i > 5 else i % 2}\n" for i in range(9))
-    assert notes(read("event,expert,p,y\n" + rows))["halves"].text == "6 of 6 probabilities are exactly 0.5"
-
-
 def test_when_an_event_belongs():
     text = "event,expert,p,time,closes,resolved_at\n" + "\n".join(
         ["q1,A,.5,2025-01-01,2025-02-01,2025-03-01", "q2,A,.5,2025-01-01,2025-02-01,", "q3,A,.5,2025-01-01,,",
@@ -331,31 +189,6 @@ def test_the_times_of_forecasts_and_of_events_are_told_apart():
     assert "times" not in notes(read(text, columns={"time": None, "closes": None}, duplicates="last"))
 
 
-def test_unreadable_times_need_not_be_read():
-    text = "event,expert,p,time,closes\nq1,A,.5,07/01/2025,\nq2,A,.25,,08/01/2025\n"
-    with pytest.raises(CellError, match=r"line 2, column 'time': .*say --column time= to do without time"):
-        read(text, columns={"closes": None})
-    with pytest.raises(CellError, match=r"line 3, column 'closes': .*say --column closes= "):
-        read(text, columns={"time": None})
-    same(read(text, columns={"time": None, "closes": None}), [[0.5], [0.25]])
-    outcomes = "event,outcome,closes\nq1,1,08/01/2025\n"
-    with pytest.raises(CellError, match="--column closes= "):
-        read("event,A\nq1,.5\n", outcomes=outcomes)
-    same(read("event,A\nq1,.5\n", outcomes=outcomes, columns={"closes": None}), [[0.5]], [1])
-
-
-def test_groups_and_priors_are_one_per_event():
-    found = read("event,expert,p,group,prior\nq1,A,.5,x,30%\nq1,B,.5,x,30%\nq2,A,.5,,\n")
-    assert found.groups.tolist() == ["x", ""]
-    np.testing.assert_array_equal(found.prior, [0.3, NAN])
-    with pytest.raises(
-        CellError, match=r"event 'q1' has two values in column 'prior': '.3' \(.*line 2\) and '.4' \(.*3\)"
-    ):
-        read("event,expert,p,prior\nq1,A,.5,.3\nq1,B,.5,.4\n")
-    with pytest.raises(CellError, match="column 'prior': a prior must lie strictly between 0 and 1, and here it is 1"):
-        read("event,expert,p,prior\nq1,A,.5,1\n")
-
-
 def test_priors_of_several_classes():
     long = "event,expert,class,p,prior\n" + "".join(
         f"q{i},A,{c},{p},{q if i else ''}\n"
@@ -373,25 +206,6 @@ def test_priors_of_several_classes():
         read("event,A:x,A:y,A:z,prior:x\nq,.5,.25,.25,.2\n")
     with pytest.raises(CellError, match=r"event 'q' has two values in column 'prior': '.*' \(.*\) and '.*'"):
         read("event,expert,class,p,prior\nq,A,x,.5,.2\nq,A,y,.5,.8\nq,B,x,.5,.3\nq,B,y,.5,.7\n", positive="y")
-
-
-def test_two_classes_in_rows_are_one_probability():
-    text = "event,expert,class,p,outcome\nq1,A,cat,.2,dog\nq1,A,dog,.8,dog\n"
-    found = read(text, positive="dog")
-    assert found.classes == ("cat", "dog")
-    same(found, [[0.8]], [1])
-    # Rows say what they are about: the answer is shown as the probability of the first class.
-    found = read(text)
-    assert found.classes == ("dog", "cat")
-    same(found, [[0.2]], [0])
-    alone = read("event,expert,class,p,outcome\nq1,A,dog,.8,dog\nq2,A,dog,.1,cat\n")
-    assert alone.classes == ("cat", "dog")
-    same(alone, [[0.8], [0.1]], [1, 0])
-
-
-def test_a_forecast_needs_every_class():
-    with pytest.raises(CellError, match=r"by 'B' on event 'q1' has no probability for class 'z' \(.*line 5\)"):
-        read("event,expert,class,p\n" + "".join(f"q1,{e},{c},.5\n" for e, c in ("Ax", "Ay", "Az", "Bx", "By")))
 
 
 def test_experts_are_chosen_by_name():
@@ -436,14 +250,6 @@ def test_a_column_that_numbers_the_rows_may_be_the_events():
     assert "--missing-value" not in str(e.value)
 
 
-def test_a_year_is_no_code_for_no_answer():
-    found = read("event,year,A\nq1,2024,.5\nq2,2024,.25\n")
-    assert found.experts == ("A",)
-    assert notes(found)["unused-columns"].text == "not used: 'year'"
-    with pytest.raises(CellError, match="--missing-value -1"):
-        read("event,B,A\nq1,-1,.5\nq2,-1,.25\n")
-
-
 @pytest.mark.parametrize("outcome", ["", "outcome"])
 @pytest.mark.parametrize("name", ["target_label", "graded", "home_win"])
 def test_a_column_of_0_and_1_among_probabilities_is_asked_about(name, outcome):
@@ -461,21 +267,9 @@ def test_a_column_of_0_and_1_among_probabilities_is_asked_about(name, outcome):
         assert bool(found.resolved.any()) == bool(outcome or columns.get("outcome"))
 
 
-def test_columns_of_0_and_1_alone_are_experts():
-    text = "event,a,b\n" + "".join(f"q{i},{i % 2},{i % 3 % 2}\n" for i in range(10))
-    assert read(text).experts == ("a", "b")
-
-
 def test_somebody_must_be_left():
-    for text in ("event,A,B\nq1,.5,.25\n", "event,expert,p\nq1,A,.5\nq1,B,.25\n"):
-        with pytest.raises(ExpertError, match="no expert is left: include keeps 'A', and exclude leaves out 'A'"):
-            read(text, include=["A"], exclude=["A"])
-        with pytest.raises(ExpertError, match="no expert is left: exclude leaves out 'B', 'A'"):
-            read(text, exclude=["B", "A"])
-    with pytest.raises(LayoutError, match="no row names an expert in column 'expert'"):
-        read("event,expert,p\nq1,,\n")
     with pytest.raises(ExpertError, match="at least one expert, and there is none"):
-        read(text).select_experts([])
+        read("event,A,B\nq1,.5,.25\n").select_experts([])
     with pytest.raises(ExpertError, match="at least one expert, and there is none"):
         op.Forecasts.from_array(np.empty((3, 0)), [0, 1, None])
 
@@ -487,24 +281,6 @@ def test_forecasts_are_shown_in_a_line():
     assert len(repr(many)) < 200
 
 
-def test_rows_that_lack_their_event_or_expert():
-    with pytest.raises(CellError, match="line 3, column 'event': a forecast without its event"):
-        read("event,expert,p\nq1,A,.5\n,A,.5\n")
-    with pytest.raises(CellError, match="line 3, column 'expert': a forecast without its expert"):
-        read("event,expert,p\nq1,A,.5\nq1,,.5\n")
-    with pytest.raises(CellError, match="line 2, column 'event': a forecast without its event"):
-        read("event,A\n,.5\nq1,.5\n")
-    found = read("event,A,y\nq1,.5,1\n,,\n,,\n")
-    assert found.events == ("q1",)
-    assert notes(found)["no-event"].text == "2 rows without an event left out"
-
-
-def test_blanks_around_names_are_cut_off():
-    found = read("event , A,y\n q1,.5,1\nq1 ,,1\n")
-    assert (found.events, found.experts) == (("q1",), ("A",))
-    assert notes(found)["trimmed"].count == 2
-
-
 def test_exact_extremes_and_halves_are_noted():
     values = [0, 1, 0.5, 0.3]
     found = read("event,A\n" + "".join(f"q{i},{values[i % 4]}\n" for i in range(40)))
@@ -512,14 +288,6 @@ def test_exact_extremes_and_halves_are_noted():
         ("zeros", "ones", "halves"), 10
     )
     assert found.X[:2].ravel().tolist() == [0.0, 1.0]
-
-
-def test_outcomes_in_two_columns_of_any_name_or_named_ones():
-    assert read("event,A\nq,.5\n", outcomes="x,z\nq,1\n").outcomes.tolist() == [1]
-    found = read("event,A\nq,.5\n", outcomes="event,z,w\nq,1,0\n", columns={"outcome": "w"})
-    assert found.outcomes.tolist() == [0]
-    with pytest.raises(LayoutError, match="none of its columns 'event', 'z', 'w' is called outcome or a synonym of it"):
-        read("event,A\nq,.5\n", outcomes="event,z,w\nq,1,0\n")
 
 
 NAME = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=6).map(
@@ -566,12 +334,6 @@ def test_long_and_wide_tables_and_frames_come_back_equal(data):
     same(found, values)
 
 
-def test_one_class_in_headers_says_what_forecasts_are_about():
-    found = read("event,a:rain,b:rain,outcome\nq1,.3,.4,rain\nq2,.1,.2,\n")
-    assert (found.experts, found.classes) == (("a", "b"), ("not rain", "rain"))
-    same(found, [[0.3, 0.4], [0.1, 0.2]], [1, -1])
-
-
 @pytest.mark.parametrize(("resolved", "kept"), [("2025-06-09", True), ("2025-06-09T09:00", False)])
 def test_days_on_which_events_are_resolved_last_as_those_on_which_they_close(resolved, kept):
     text = (
@@ -595,11 +357,6 @@ def test_what_is_named_as_missing_takes_nothing_back(cell, missing, stands):
     found = read(text, missing_values=[missing], duplicates="last")
     same(found.select_experts([name for name in ("x", "y") if name in found.experts]), [[0.6 if stands else NAN, 0.7]])
     assert ("withdrawn" in notes(found)) == (not stands)
-
-
-def test_numbers_named_as_missing_take_nothing_back():
-    text = "event,expert,p,time\na,x,0.6,2026-01-01\na,x,-99,2026-01-02\na,y,0.7,2026-01-01\n"
-    same(read(text, missing_values=["-99.0"], duplicates="last"), [[0.6, 0.7]])
 
 
 def test_names_that_hardly_differ_are_told_and_kept_apart():

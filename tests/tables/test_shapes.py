@@ -12,15 +12,7 @@ from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions, read_options
 from opinionpool.tables.read import read_forecasts
 
-NAN = np.nan
-
-
-def read(text, **options):
-    return read_forecasts(io.BytesIO(text.encode()), **options)
-
-
-def notes(found):
-    return {note.code: note.text for note in found.notes}
+from .reading import NAN, read, texts as notes
 
 
 def test_no_event_column_where_none_is_wanted():
@@ -35,24 +27,6 @@ def test_no_event_column_where_none_is_wanted():
     assert read(names).events == ("north", "East", "South", "West")
     assert "event = where (the column left that names each row)" in notes(read(names))["layout"]
     assert read(names, columns={"event": None}).events == ("1", "2", "3", "4")
-
-
-LABELS = """item_id,annotator_id,label,confidence,gold
-i1,a,yes,0.9,yes
-i1,b,yes,0.6,yes
-i2,a,no,0.8,no
-i2,b,no,0.7,no
-i3,a,no,0.99,yes
-"""
-
-
-def test_a_label_beside_the_gold_label_is_what_its_annotator_answered():
-    found = read(LABELS)
-    assert found.classes == ("no", "yes")
-    np.testing.assert_allclose(found.X, [[0.9, 0.6], [0.2, 0.3], [0.01, NAN]])
-    assert list(found.happened) == ["yes", "no", "yes"]
-    about_yes = read(LABELS, columns={"verdict": None, "outcome": "gold"})
-    np.testing.assert_allclose(about_yes.X[:2], [[0.9, 0.6], [0.8, 0.7]])
 
 
 def test_confidence_below_a_half_in_a_verdict_is_asked_about():
@@ -91,15 +65,6 @@ def test_a_forecast_taken_back_counts_under_no_rule():
     with pytest.raises(DuplicateError, match="'a' on event 'q'"):
         read(text)
     np.testing.assert_allclose(read(text, duplicates="last", as_of="2025-01-10").X, [[0.9, 0.3], [0.4, NAN]])
-
-
-def test_a_forecast_that_ran_out_is_not_replaced_by_an_older_one():
-    text = (
-        "event,expert,p,time,expires,closes\nq,a,.9,2025-01-01,2025-03-01,2025-02-01\n"
-        "q,a,.6,2025-01-02,2025-01-10,2025-02-01\nq,b,.3,2025-01-05,,2025-02-01\n"
-    )
-    np.testing.assert_allclose(read(text, duplicates="last").X, [[NAN, 0.3]])
-    np.testing.assert_allclose(read(text, duplicates="last", as_of="2025-01-09").X, [[0.6, 0.3]])
 
 
 def test_keys_of_several_columns(tmp_path):
@@ -143,8 +108,6 @@ def test_dates_that_could_be_either_are_asked_about():
     assert read("event,expert,p,time\nq1,a,.5,04/04/2025\n").times[0] == np.datetime64("2025-04-04", "us")
     with pytest.raises(CellError, match="'1741046400000' is not a time"):
         read("event,expert,p,time\nq1,a,.5,1741046400\nq2,a,.5,1741046401\nq3,a,.5,1741046400000\n")
-    with pytest.raises(ArgumentError, match="--dates can be dmy"):
-        ReadOptions(dates="ymd")
 
 
 def test_every_fault_of_a_file_in_one_run():
@@ -214,15 +177,6 @@ def test_several_files(tmp_path, monkeypatch):
     (tmp_path / "none").mkdir()
     with pytest.raises(TableError, match="none is a directory, and no file in it"):
         read_forecasts("none")
-
-
-def test_silence_is_a_statement_on_request():
-    found = read("event,a,b,outcome\nq1,.9,,1\nq2,,,0\n", silence="10%")
-    np.testing.assert_allclose(found.X, [[0.9, 0.1], [0.1, 0.1]])
-    with pytest.raises(ArgumentError, match="--silence is for events of two classes"):
-        read("event,a:x,a:y,a:z\nq,.5,.25,.25\n", silence=0.1)
-    with pytest.raises(ArgumentError, match="silence is a probability from 0 to 1"):
-        ReadOptions(silence=2)
 
 
 @pytest.mark.parametrize("rows", [30_000])

@@ -1,6 +1,5 @@
 """Times: one instant whatever the zone, and no guessing at the order of day and month."""
 
-import io
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
@@ -106,16 +105,6 @@ def test_days_of_spreadsheets_are_read_to_the_second():
         found = read_times(read_frame({"time": days}), 0)
         assert found.astype("datetime64[s]").tolist() == moments, digits
         assert (found == found.astype("datetime64[s]")).all()
-
-
-def test_a_date_alone_is_the_end_of_its_day_beside_times_of_day():
-    text = (
-        "event,expert,probability,time,closes,outcome\ng1,a,.9,2026-03-08T15:00Z,2026-03-08,1\n"
-        "g1,b,.6,2026-03-08T09:00Z,2026-03-08,1\ng2,a,.4,2026-03-09T15:00Z,2026-03-09T18:30Z,0\n"
-        "g2,b,.3,2026-03-09T19:00Z,2026-03-09T18:30Z,0\n"
-    )
-    found = read_forecasts(io.BytesIO(text.encode()))
-    np.testing.assert_allclose(found.X, [[0.9, 0.6], [0.4, np.nan]])
 
 
 def test_zones_that_are_named_are_noted():

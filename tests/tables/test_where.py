@@ -61,20 +61,20 @@ def test_nothing_else_is_understood(where):
         events(where)
 
 
-def test_columns_that_are_not_there_and_rows_that_are_not_left():
-    with pytest.raises(LayoutError, match="the column 'kidn', which is not there; did you mean 'kind'"):
-        events("kidn = 'bot'")
-    with pytest.raises(LayoutError, match=r"'human', which is not there; .*if it is a value, put it in single quotes"):
-        events("kind = human")
-    with pytest.raises(TableError, match="no row of the file meets --where stars > 99"):
-        events("stars > 99")
-    with pytest.raises(TableError, match="no row of the table meets --where"):
-        read_forecasts({"event": ["a"], "x": [0.5]}, where="x > 1")
-
-
-def test_errors_name_the_lines_of_the_file_whatever_rows_are_left():
-    with pytest.raises(TableError, match=r"line 5, column 'p': 1\.5 is not between"):
-        events("kind <> 'human'", TEXT.replace("0.1,Bot", "1.5,Bot"))
+@pytest.mark.parametrize(
+    ("where", "source", "told"),
+    [
+        ("kidn = 'bot'", TEXT, "the column 'kidn', which is not there; did you mean 'kind'"),
+        ("kind = human", TEXT, "'human', which is not there; .*if it is a value, put it in single quotes"),
+        ("stars > 99", TEXT, "no row of the file meets --where stars > 99"),
+        # Errors name the lines of the file, whatever rows are left.
+        ("kind <> 'human'", TEXT.replace("0.1,Bot", "1.5,Bot"), r"line 5, column 'p': 1\.5 is not between"),
+        ("p > 1", "event,p\na,0.5\n", "no row of the file meets --where"),
+    ],
+)
+def test_columns_that_are_not_there_and_rows_that_are_not_left(where, source, told):
+    with pytest.raises(TableError, match=told):
+        events(where, source)
 
 
 def test_a_note_counts_the_rows_that_are_left_out():
