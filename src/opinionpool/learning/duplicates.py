@@ -14,7 +14,7 @@ from opinionpool.estimation.averages import constant_notes
 from opinionpool.estimation.sampling import mixed
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import CORRELATION
-from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, MixedCorrelation
+from opinionpool.model.correlation import CommonCorrelation, Dependence, MixedCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.text import listed
@@ -140,26 +140,12 @@ class Duplicates:
             signal = np.where(new, among.signal.mean(), 0.0)
             signal[known] = among.signal[source[known]]
             return NestedCorrelation(signal, among.rho)
-        if isinstance(among, MixedCorrelation):
-            models = tuple(self._dependence(each, source) for each in among.models)
-            relative = np.ones((len(models), n))
-            if among.signal is not None:
-                relative[:, known] = among.signal[:, source[known]]
-            return MixedCorrelation(models, among.share, relative)
-        r = among.matrix()
-        matrix = np.zeros((n, n))
-        matrix[np.ix_(known, known)] = r[np.ix_(source[known], source[known])]
-        if new.any():
-            # A new expert follows the sum of the others, so far that it has their mean correlation.
-            towards = r.sum(axis=1) / np.sqrt(r.sum())
-            v = len(r)
-            mean = (r.sum() - v) / (v * (v - 1)) if v > 1 else CORRELATION
-            follows = float(np.clip(mean / towards.mean(), 0.0, 1.0))
-            matrix[np.ix_(new, known)] = follows * towards[source[known]]
-            matrix[np.ix_(known, new)] = matrix[np.ix_(new, known)].T
-            matrix[np.ix_(new, new)] = follows**2
-        np.fill_diagonal(matrix, 1.0)
-        return MatrixCorrelation(matrix)
+        assert isinstance(among, MixedCorrelation)
+        models = tuple(self._dependence(each, source) for each in among.models)
+        relative = np.ones((len(models), n))
+        if among.signal is not None:
+            relative[:, known] = among.signal[:, source[known]]
+        return MixedCorrelation(models, among.share, relative)
 
     def rows(self, values: Array) -> Array:
         """Values (N, ...) of all experts from `values` of distinct ones: the mean for new, 0 for constant experts."""
