@@ -231,3 +231,78 @@ def test_a_copy_made_later_is_as_old_as_what_it_copies(tmp_path):
         larger = op.GaussianPool().fit(more, y, prior=0.5, times=times)
     np.testing.assert_allclose(larger.predict_proba(more, prior=0.5, times=times), answers, rtol=0, atol=1e-10)
     np.testing.assert_allclose(larger.weights_[[1, 4, 5]], pool.weights_[1] / 3, rtol=1e-8)
+
+
+def test_before_outcomes_times_change_nothing(study):
+    found = study("recency").drawn(60, 10.0, np.random.default_rng(9))
+    for known in (0, 9):
+        some = replace(found, outcomes=np.where(np.arange(60) < known, found.outcomes, -1))
+        assert learn_recency(some, np.full((60, 2), 0.5), np.ones(60)) is None
+
+
+def lives(rng, events, experts=4, half_life=10.0):
+    """Three forecasts by each expert on each event: log-odds, times and outcomes."""
+    y = rng.random(events) < 0.5
+    age = np.sort(rng.exponential(20.0, (events, experts, 3)), axis=2)[..., ::-1] + np.array([2e-3, 1e-3, 0.0])
+    known = 1.5 * 0.5 ** (age / half_life)
+    steps = np.diff(known, axis=2, prepend=0.0)
+    walk = np.cumsum(np.sqrt(2.0 * steps) * rng.normal(size=age.shape), axis=2)
+    q = expit(np.where(y, 1.0, -1.0)[:, None, None] * known + walk).round(9)
+    return q, NOW - np.round(age * 86_400e6).astype("timedelta64[us]"), y.astype(int)
+
+
+def written(path, q, made, outcomes, which=(0, 1, 2)):
+    rows = [
+        f"e{t},expert_{i + 1},{float(q[t, i, k])!r},{made[t, i, k]},{'' if outcomes[t] is None else outcomes[t]}"
+        for t in range(len(q))
+        for k in which
+        for i in range(q.shape[1])
+    ]
+    path.write_text("event,expert,probability,time,outcome\n" + "\n".join(rows) + "\n")
+    return op.read_forecasts(path, duplicates="last")
+
+
+def test_every_door_learns_the_same_half_lives(tmp_path):
+    rng = np.random.default_rng(4)
+    q, made, y = lives(rng, 60)
+    outcomes = [None if t % 3 == 0 else int(each) for t, each in enumerate(y)]
+    read = written(tmp_path / "all.csv", q, made, outcomes)
+    np.testing.assert_array_equal(read.X, q[..., 2])
+    pool = op.GaussianPool().fit(read)
+    assert pool.state_.recency is not None
+    expected, close = pool.predict_proba(read)[:, 1], {"rtol": 0, "atol": 1e-12}
+    stream = op.Stream()
+    for t in rng.permutation(60).tolist():
+        for i in range(4):
+            for k in range(3):
+                stream.forecast(f"e{t}", {f"expert_{i + 1}": q[t, i, k]}, time=made[t, i, k])
+        if outcomes[t] is not None:
+            stream.resolve(f"e{t}", outcomes[t])
+    np.testing.assert_allclose(stream.learn().pool_forecasts(read), expected, **close)
+    op.save(stream, tmp_path / "stream.json")
+    again = op.load(tmp_path / "stream.json")
+    np.testing.assert_array_equal(again.learn().pool_forecasts(read), stream.learn().pool_forecasts(read))
+    batch, other = op.Stream(), op.Stream()
+    batch.add(read.select_events(np.arange(20)))
+    other.add(read.select_events(np.arange(20, 60)))
+    np.testing.assert_allclose(batch.merge(other).learn().pool_forecasts(read), expected, **close)
+    op.save(pool, tmp_path / "pool.json")
+    loaded = op.load(tmp_path / "pool.json")
+    np.testing.assert_array_equal(loaded.predict_proba(read)[:, 1], expected)
+    assert [note.text for note in loaded.state_.notes] == [note.text for note in pool.state_.notes]
+
+
+def test_the_same_table_again_and_tables_of_what_stands_each_week(tmp_path):
+    q, made, y = lives(np.random.default_rng(5), 60)
+    none, outcomes = [None] * 60, y.tolist()
+    whole = written(tmp_path / "whole.csv", q, made, outcomes)
+    expected = op.GaussianPool().fit(whole).predict_proba(whole)[:, 1]
+    again, weekly = op.Stream(), op.Stream()
+    for week in ((0,), (0, 1), (0, 1), (0, 1, 2)):
+        again.add(written(tmp_path / "again.csv", q, made, none, week), whole=True)
+    for week in (0, 1, 1, 2):
+        weekly.add(written(tmp_path / "weekly.csv", q, made, none, (week,)), whole=True)
+    for stream in (again, weekly):
+        for _ in range(2):
+            stream.add(whole, whole=True)
+            np.testing.assert_allclose(stream.learn().pool_forecasts(whole), expected, rtol=0, atol=1e-12)

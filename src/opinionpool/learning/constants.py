@@ -52,7 +52,7 @@ DEPENDENCE = (
 )
 # Log-odds. What a robust contrast reaches at most (10.1), and probabilities. Simulated; benchmarks/classes.py.
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.2, 0.4, 0.4)
-# Log-odds. Where agreement, and pairs of forecasts at two times, are looked at, contrasts reach so far at most.
+# Log-odds. Where agreement and half-lives are looked at, contrasts reach so far at most.
 # Reasoning: 1.8% and 98.2% at even odds.
 FURTHEST = 4.0
 # Events, and an exponent. What the panel's agreement counts as beside an expert's own, and how far accuracies go with
@@ -85,14 +85,9 @@ LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
 # benchmarks/topics.py: where topics do not differ this costs .001 at most from 20 events a topic on.
 TOPICS, TOPIC_PROBABILITIES = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6)), (0.7, 0.2, 0.08, 0.02)
 # Typical ages. Half-lives of forecasts, and the probability that nothing decays; the others are equally probable. By
-# benchmarks/recency.py: where nothing decays this costs .003 at most if experts share errors, more until there are some
-# dozens of outcomes if those who are early know other things.
+# benchmarks/recency.py: where nothing decays this costs .001 if experts share errors, .006 at 20 outcomes if those who
+# are early know other things.
 HALF_LIVES, STEADY = (4.0, 2.0, 1.0, 0.5, 0.25), 0.5
-# Probability that agreement tells how forecasts decay. By benchmarks/recency.py: at ¾ it costs several times as much
-# where experts know different things, so that an old forecast is no copy.
-AGREEMENT = 0.5
-# Correlation of contrasts that are made together, which is averaged over. By benchmarks/recency.py.
-TOGETHER = (0.98, 0.9, 0.75, 0.5, 0.25)
 # Log-odds, and a ratio. Standard deviations of intercept and slope of the pool by which half-lives are compared. By
 # benchmarks/recency.py.
 INTERCEPT, SLOPE = 0.4, 0.35

@@ -208,7 +208,7 @@ def _check_coding(coding: Coding) -> None:
 
 
 def _check_recency(recency: Recency) -> None:
-    sized(recency, "absolute c, correlations r +, probabilities c r +, by_agreement c +", c=len(recency.half_lives))
+    sized(recency, "absolute c, correlations r +, probabilities c r +", c=len(recency.half_lives))
     demand((recency.half_lives > 0).all() and recency.half_lives.ndim == 1, "half-lives should be above 0")
     demand((recency.correlations <= 1).all(), "correlations should lie between 0 and 1")
     n, source = len(recency.experts or ()), recency.source
@@ -366,8 +366,8 @@ PARTS = (
     ),
     replace(
         Kind.of("recency", Recency, _check_recency),
-        optional=("experts", "source", "by_agreement"),
-        retired=("by_revisions",),
+        optional=("experts", "source"),
+        retired=("by_revisions", "by_agreement"),
     ),
     Kind.of("coding", Coding, _check_coding),
     Kind.of("class-weights", ClassWeights),
