@@ -29,7 +29,7 @@ def by_group(forecasts: Forecasts) -> Clusters | None:
 
 
 def by_date(forecasts: Forecasts) -> Clusters | None:
-    """Return the clusters of events by the day in `forecasts.times`; None if it is None."""
+    """Return the clusters of events by the day in `forecasts.times`; None if the events have no times."""
     if forecasts.times is None:
         return None
     return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))

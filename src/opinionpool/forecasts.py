@@ -513,7 +513,7 @@ def _lengths(options: Options) -> Index:
 
 
 def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) -> tuple[object, ...]:
-    """Return the sorted classes among outcomes; (0, 1) if no outcome is known, or all are 0 or 1."""
+    """Return the sorted classes among outcomes; (0, 1) if none is known, or all are 0 or 1. `axes`: the forecasts'."""
     if outcomes is None:
         return (0, 1)
     given = np.asarray(outcomes, dtype=object if isinstance(outcomes, list | tuple) else None).ravel()

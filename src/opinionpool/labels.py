@@ -155,7 +155,7 @@ def classes_of(labels: Labels, coded: bool = True) -> Labels:
 
 
 def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Codes:
-    """Return the position in `classes` of each event's outcome, (T,), -1 for unresolved events (False in `known`).
+    """Return the position in `classes` of each event's outcome, (T,), -1 if not `known`; `labels` are of the known.
 
     An OutcomeError names a label that is not among the classes, and its rows.
     """
@@ -249,10 +249,7 @@ def option_slots(options: Options) -> tuple[str, ...]:
 
 
 def check_options(options: Options, events: Sequence[str]) -> None:
-    """Raise a ShapeError unless `options` has a set of labels for each event.
-
-    Raises ShapeError unless each event has two or more different labels.
-    """
+    """Raise a ShapeError unless `options` has two or more different labels for each of `events`."""
     if len(options) != len(events):
         raise ShapeError(f"{len(events)} events need as many sets of options, not {len(options)}")
     for event, labels in zip(events, options, strict=True):

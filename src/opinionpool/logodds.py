@@ -156,8 +156,8 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
     """Return `ratios` (..., K - 1), less the prior's, with those of `absent` classes set to the mean of the others.
 
-    Centred contrasts of the options are then centred over all classes too, so that inner products are as if there were
-    only the options.
+    Ratios that are centred over the options are then centred over all classes too, so that inner products are as if
+    there were only the options.
 
     >>> levelled(np.array([[0.3, 99.0], [0.3, 0.6]]), np.array([[False, True], [False, False]]))
     array([[0.3 , 0.15],
@@ -169,10 +169,7 @@ def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
 
 
 def check_floor(floor: object, name: str = "a floor") -> None:
-    """Raise an ArgumentError, which calls it `name`, unless `floor` is a number strictly between 0 and 1.
-
-    Raises ProbabilityError unless it is a number from 1e-300 to below 1.
-    """
+    """Raise a ProbabilityError, which calls it `name`, unless `floor` is a number from 1e-300 to below 1."""
     if not isinstance(floor, Real) or not LEAST <= float(floor) < 1:
         raise ProbabilityError(
             f"{name} must lie strictly between 0 and 1, at {LEAST:g} or above, and it is {brief(floor)}"

@@ -75,7 +75,7 @@ class Check:
 
 
 def family(code: str, tested: Sequence[Check], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """Alarms among the checks `tested` (Holm, of `tests` tests); without one, `fine`, or `idle` if none is tested."""
+    """Alarms among checks `tested` (Holm, of `tests` tests); else one check: `fine`, or `idle` if none was tested."""
     if not tested:
         return [_in_order(code, idle)]
     adjusted = holm(np.array([each.p for each in tested]), tests)

@@ -253,7 +253,7 @@ def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]
 def _resolved(
     old: TrainedPool, new: TrainedPool, forecasts: Forecasts, outcomes: Sequence[str]
 ) -> tuple[Resolved, ...]:
-    """The old pool's answers about `outcomes`, the events whose outcomes the new pool has learned, if it has them."""
+    """The old pool's answers about `outcomes`, events resolved since; events without forecasts are left out."""
     learned, wanted = None if new.stream is None else new.stream.sample()[0], set(outcomes)
     rows = [t for t, event in enumerate(forecasts.events) if event in wanted and forecasts.crowd[t] > 0]
     if learned is None or not rows:
@@ -395,7 +395,7 @@ class Stages:
 
 
 def stages_between(old: Stream, new: Stream) -> Stages | None:
-    """Stages between two streams; None if one has not kept all events, or if only one has own priors of events.
+    """The `Stages` from `old` to `new`; None if one has not kept all events, or only one has own priors of events.
 
     Raises an ArgumentError if the streams have different classes.
     """

@@ -260,7 +260,7 @@ def _whole(rate: Array, low: Array, high: Array, size: npt.NDArray[Any]) -> tupl
 
 
 def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
-    """Forecasts of a file or table on the pool's scales, the columns `by` as their topics; and "topic" for `by`."""
+    """Forecasts of a file or table on the pool's scales, with columns `by` as topics, and what to group them by."""
     from opinionpool.scales import scales_given
     from opinionpool.tables.options import ReadOptions
     from opinionpool.tables.read import read_with
@@ -372,7 +372,7 @@ class Likelihoods:
 
 
 def class_scores(ratios: Array, share: Array) -> Array:
-    """Log-likelihood ratio of each class to all others, (T, K), from `ratios` to class 0 and classes' `share`."""
+    """Log-likelihood ratio of each class to all others (mixed by `share`), (T, K); `ratios` (T, K) are to class 0."""
     others = 1.0 - np.eye(ratios.shape[1])
     most = ratios.max(axis=1, keepdims=True)
     rest = np.log((np.exp(ratios - most) * share) @ others + 1e-300) - np.log(share @ others)
@@ -380,7 +380,11 @@ def class_scores(ratios: Array, share: Array) -> Array:
 
 
 def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[Binned, tuple[float, float]]:
-    """`data` with the events of the fit as a last group, and the argument `believed` of `posterior`, for class `c`."""
+    """`data` with the events of the fit (`seen`) as a last group, and two numbers that `posterior` takes as `believed`.
+
+    The numbers are the score of an event without information and the slope's prior median. Scores are those of class
+    `c` against the others, which are mixed by `share` (K,).
+    """
     groups = data.counts.shape[1]
     parts = [(data, np.arange(groups))]
     if seen is None:
@@ -406,7 +410,7 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
 
 
 def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
-    """Information about each class's share with the other classes' mix unknown, relative to it known, (G, K)."""
+    """Part of the information about a class's share that is left if the other classes' mix is unknown too, (G, K)."""
     groups, k = share.shape
     if k == 2:
         return np.ones((groups, k))

@@ -43,7 +43,7 @@ class Residuals:
     def of(
         cls, forecasts: Forecasts, state: FittedPanel | None = None, prior: npt.ArrayLike | None = None
     ) -> Residuals:
-        """Residuals of forecasts on resolved events; floor, limit of outliers and prior come from `state` if given."""
+        """Residuals of forecasts on resolved events, by the floors and default prior of the fit `state`, if given."""
         t, n = forecasts.shape
         k = len(forecasts.classes)
         cells = np.flatnonzero(forecasts.resolved[forecasts.event_index])
@@ -147,7 +147,7 @@ def shared_errors(
 
 
 def _pairs(residuals: Residuals, kept: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """Correlation of each pair of the `kept` experts over events that both answered, and the number of these events."""
+    """Correlation of each pair of the `kept` experts on events that both answered, and number of these, (n, n)."""
     place = np.full(len(residuals.forecasts.experts), -1)
     place[kept] = np.arange(len(kept))
     column = place[residuals.expert]

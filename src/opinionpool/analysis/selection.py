@@ -308,7 +308,7 @@ class Dendrogram:
 
 
 def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
-    """Groups of experts with contrasts so correlated within outcomes that one expert has nearly all information.
+    """Groups of experts whose log-odds are so correlated given the outcome that one expert has nearly all information.
 
     Uninformative experts belong to no group. If all pairs have one correlation, all experts are one group, or none is.
 

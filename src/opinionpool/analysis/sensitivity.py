@@ -81,7 +81,10 @@ Changed = TypeVar("Changed")
 
 
 def effects_of(variations: Iterable[tuple[Any, ...]], answer: Callable[[Changed], float]) -> list[Effect]:
-    """Effects, the largest first; `variations`: the first fields of `Effect`, and two arguments for `answer`."""
+    """Effects of `variations`, the largest first; `answer` is the function that gives the answer to an input.
+
+    A variation is the name, expert, whether assessed, and range of an effect, and the inputs at both ends.
+    """
     found = []
     for what, expert, assessed, values, changed in variations:
         # An end of the range that these experts cannot have says nothing about the others.

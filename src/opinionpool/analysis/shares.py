@@ -43,7 +43,7 @@ ENOUGH, DIGITS = 10, 15
 
 
 class Binned(NamedTuple):
-    """Numbers of events of G groups in B bins of score and prior; an event is divided between the two nearest bins."""
+    """Numbers of events in G groups and B bins of score (log-likelihood ratio) and prior; parts go into two bins."""
 
     scores: Array  # (B,)
     answered: Array  # (B,); 1, or 0 for events that nobody forecast
@@ -100,7 +100,10 @@ class Binned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Posterior of the shares of events that happen in G groups, given each of F pairs of intercept and slope."""
+    """Posterior of the shares of events that happen in G groups, given each of F pairs of intercept and slope.
+
+    By intercept and slope an event's score gives the log-likelihood ratio that the event happens.
+    """
 
     line: Array  # (2,); posterior mean of intercept and slope, by scores
     weight: Array  # (F,); posterior probability of each value
@@ -140,7 +143,7 @@ class Shares:
 
 
 def dependence(score: Array, group: Index, clusters: Clusters | None, groups: int) -> tuple[Array, csr_array]:
-    """Design effect of each group (events per independent event), (G,), and correlations as `Shares.together`.
+    """Design effect of each group (events per independent event), (G,), and R (Q, G): R'R are their correlations.
 
     `score` (T,) is an open event's probability less its group's share, and 0 for a resolved event.
     """
@@ -242,14 +245,14 @@ class _Groups:
         return np.asarray(centre + POINTS @ _root_of(width).T)
 
     def shares(self, *, by_scores: bool) -> tuple[Array, Array, Array, Array]:
-        """Mean (intercept, slope), weights (F,) of `lines`, and the shares' means and variances given each, (F, G)."""
+        """Mean (intercept, slope), weights (F,) of `lines`, and means and variances of shares given each, (F, G)."""
         lines = self.lines(by_scores=by_scores)
         value, mean, variance = zip(*(self.at(line, by_scores=by_scores) for line in lines), strict=True)
         weight = _shares_of(value)
         return weight @ lines, weight, np.array(mean), np.array(variance)
 
     def gain(self, line: Array, by_fit: Array) -> float:
-        """Log Bayes factor for base rates by outcomes given scores only, against base rates by scores as well."""
+        """Log Bayes factor for base rates by outcomes given scores (`by_fit`), against by scores as well (`line`)."""
         scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
         without = self.base_rates(self.outcomes_say(self.ratio(by_fit)))[0]
         return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
@@ -260,8 +263,8 @@ def posterior(
 ) -> Shares:
     """Posterior of the share of events that happen in each of G groups; the last group in `data` has the fit's events.
 
-    `believed` has the score of an event without information and the slope's prior median; `design` is the design effect
-    (events per independent event); `worth` is the factor on log-likelihoods for unknown shares of further classes. Two
+    `believed` has the score of an event without information and the slope's prior median; `design` and `together` are
+    what `dependence` returns; `worth` is the factor on log-likelihoods for unknown shares of further classes. Two
     models are averaged by their posterior probabilities: base rates by scores of open events, or only by outcomes given
     scores. If resolved events are not a `random` sample, they tell nothing about open ones.
     """

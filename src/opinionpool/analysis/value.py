@@ -130,7 +130,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """Panel with each expert's own features in a fit whose classes are alike; its weights are not the fit's."""
+    """Panel with each expert's own features in a fit with one weight for all classes; its weights are not the fit's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")

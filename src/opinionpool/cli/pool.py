@@ -105,7 +105,7 @@ class CommandPool:
         return lines
 
     def facts(self, saved: str | None) -> dict[str, object]:
-        """Facts for JSON on a pool in a file: file names, number of resolved events, fingerprint; else empty."""
+        """Facts for JSON on a loaded or saved pool: its files, number of resolved events, fingerprint; else empty."""
         if self.trained is None:
             return {}
         stream = self.trained.stream

@@ -345,7 +345,7 @@ def _variations(
 
 
 def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
-    """Beliefs about an expert; what is not assessed of accuracy and calibration is believed as assumed."""
+    """Beliefs about an expert, with the assumed accuracy and calibration where these are not assessed."""
     own, taken = expert.beliefs, a.features(expert, a.common)
     if own.absolute() is None and own.get("relative_accuracy") is None:
         own = replace(own, auc=Belief(float(expected_auc(taken.accuracy))))

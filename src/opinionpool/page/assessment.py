@@ -94,7 +94,7 @@ class Assessment:
         """AUC and calibration κ that experts without an assessment get from the others; empty if nobody is assessed.
 
         Such an expert has the mean weight of assessed experts, and at most the default features: weights under a common
-        correlation are κ(1 − c/√μ*), so the assumed κ and κ/√μ* are means over assessed experts.
+        correlation are κ(1 − c/√μ*), c the same for all, so the assumed κ and κ/√μ* are means over assessed experts.
         """
         assessed = [each for each in self.experts if each.beliefs.absolute() or each.beliefs.get("calibration")]
         if not assessed:
@@ -364,7 +364,7 @@ def _remove(a: Assessment, action: Action) -> Assessment:
 
 
 def _include(a: Assessment, action: Action) -> Assessment:
-    """Assessment in which the expert whose key `action` has gets a forecast, equal to the prior."""
+    """Assessment in which the expert whom `action` names by key gets a forecast, equal to the prior."""
     key = int(number(action.get("value"), "an expert", 0, 1e9))
     return a.with_expert(replace(a.expert(key), forecast=a.prior or uniform(a.classes)))
 
@@ -400,7 +400,7 @@ def _accurate(own: Expert, action: Action) -> Expert:
 
 
 def _believed(own: Expert, values: Mapping[str, float | None], worth: float | None = None) -> Expert:
-    """Expert `own` with beliefs of these `values`, each worth `worth` events, by default as the first old belief."""
+    """Expert `own` with these `values` as beliefs, each worth `worth` events, by default as many as the old beliefs."""
     worth = worth or next((belief.worth for belief in own.beliefs.given.values()), WORTH)
     given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}
     return replace(own, beliefs=replace(own.beliefs, **given))

@@ -325,7 +325,7 @@ class Evidence:
         self._ended = False
 
     def now(self, inputs: PageInputs) -> dict[str, object]:
-        """HTML of the sections, or of the progress so far, and whether the page should ask again ("again")."""
+        """Dict for the page: "html", the sections or the progress so far, and "again", whether to ask again."""
         key = to_toml(inputs.a.beliefs), inputs.a.prior
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()

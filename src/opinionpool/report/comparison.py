@@ -91,7 +91,7 @@ def expert_columns(found: Comparison) -> list[Column]:
 
 
 def difference_columns(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
-    """Return columns of differences in score and their interval limits; in tables the two limits are one text."""
+    """Return columns of score differences (the column `key`) and their limits; in tables the limits are one text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
     ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
     return [

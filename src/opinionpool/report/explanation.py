@@ -183,7 +183,7 @@ def by_class(why: Explanation, value: Array | None) -> object:
 
 
 def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
-    """Positions of the expert without whom log-odds change most, and of the class (`at`, if given); None if none do."""
+    """Positions of the expert who moves the log-odds most, and of the class (`at`, if given); None if nobody does."""
     if not why.experts:
         return None
     moved = np.abs(logit(why.without.reshape(len(why.experts), -1)) - logit(np.atleast_1d(why.probability)))

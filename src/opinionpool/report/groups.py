@@ -125,7 +125,7 @@ PAIRS = 6
 
 
 def rate_columns(found: Rates) -> list[Column]:
-    """Return columns with a row for each group (and class): share of events that happen, and others' estimates."""
+    """Return columns with a row for each group (and class): share of events that happen, also by other methods."""
     words = {"group": "group", "class": "class", "rate": "happens", "low": f"{found.level:.0%} from", "high": "to"}
     words |= {"events": "events", "resolved": "resolved"} | {rival_key(name): name for name in found.rivals_}
     spare = {"events": 1, "resolved": 1} | {rival_key(name): 6 - i for i, name in enumerate(found.rivals_)}
