@@ -24,7 +24,7 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Fit of each expert's mean log-ratios (less the prior's) given the outcome: bias + contrast · signature."""
+    """Fit of each expert's mean log-ratios by outcome: bias + contrast · signature, which points to the outcome."""
 
     bias: Array  # (N, K - 1)
     contrast: Array  # (N,)
@@ -198,7 +198,7 @@ def exchangeable_parts(evidence: ResolvedEvents) -> tuple[Parts, Array]:
 
 
 def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, float]:
-    """Mean parameters, variance and correlation of equal experts who all answered each event (model.md, 2.5)."""
+    """Fit of means, variance and correlation of equal experts, if all answered each event (model.md, section 2.5)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
     count = marginals.count[:-1, :1]
@@ -217,7 +217,7 @@ def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, floa
 
 
 def _exchangeable_cells(evidence: ResolvedEvents) -> tuple[Means, float, float]:
-    """Mean parameters, variance and correlation of equal experts, from all forecasts and from pairs on one event."""
+    """Fit of means, variance and correlation of equal experts, from all forecasts and from pairs on one event."""
     count, mean, square = pooled_cells(evidence)
     means = fit_means(count, mean, square, evidence.design)
     n = evidence.marginals.count.shape[1]

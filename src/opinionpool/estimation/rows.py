@@ -109,14 +109,14 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
-        """For each event, (T,): sum over pairs of experts of products of residuals / `spread`; number of pairs."""
+        """For each event, (T,): sum over pairs of experts of products of residuals from `expected`; number of pairs."""
         known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
         return pair_products(event, whitened(scaled), len(self.outcomes))
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over events and pairs of experts of products of residuals / `spread`; number of pairs; both weighted."""
+        """Sums over events and pairs of experts: of products of residuals from `expected` over `spread`, and of 1."""
         products, pairs = self.products(expected, spread)
         return float(self.weight @ products), float(self.weight @ pairs)
 
@@ -215,7 +215,7 @@ class DenseEvents:
         return np.asarray(flat.T @ flat)
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over events and pairs of experts of products of residuals / `spread`; number of pairs; both weighted."""
+        """Sums over events and pairs of experts: of products of residuals from `expected` over `spread`, and of 1."""
         weight, scale = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0), 1.0 / spread
         scaled = whitened(self._less(np.append(expected, expected[:1], axis=0)) * scale[:, None])
         number = self._known @ np.isfinite(spread).astype(np.float64)
@@ -248,7 +248,7 @@ def helmert(contrasts: Array, outcome: Index) -> Array:
 def option_rows(
     event: Index, expert: Index, contrasts: Array, outcomes: Index, weight: Array, sizes: Index, experts: int
 ) -> ForecastRows:
-    """Rows for events with options of their own, `sizes` many: one row for each forecast and orthonormal coordinate."""
+    """Rows for events with options of their own, `sizes` (T,) of them: one for each forecast and coordinate."""
     known = (outcomes >= 0) & (weight > 0)
     counts, free = np.unique(sizes[known]), np.where(known, sizes - 1, 0)
     first = np.cumsum(free) - free

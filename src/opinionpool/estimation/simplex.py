@@ -145,7 +145,7 @@ class _Likelihood:
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
     def spread(self, x: Array, mean: Array | None = None) -> Array:
-        """Weights w if `x` is a point v; if `x` are derivatives by w, with mean `mean`, derivatives by v."""
+        """Weights w at the point v = `x`; or, if `x` are derivatives by w with mean `mean`, derivatives by v."""
         if self.present is None:
             return x
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))
@@ -267,7 +267,7 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 
 
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
-    """First point with enough decrease at 1, ½, ¼, ... of the step to `target`, or beyond it; `here` if none has."""
+    """First point with enough decrease of the loss at 1, ½, ¼, ... of the step to `target`, or beyond; else `here`."""
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
     length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))

@@ -46,7 +46,7 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class MeanDesign:
-    """Signatures: mean log-ratios of an expert with contrast 1 and no bias, for G groups of events (the outcomes)."""
+    """Signatures: mean log-ratios, in G groups of events (the outcomes), of an expert with contrast 1 and no bias."""
 
     signature: Array  # (G, K - 1)
     biased: bool = True  # whether experts may be biased towards one class
@@ -126,7 +126,7 @@ class RawSums(NamedTuple):
         return np.asarray(self.cross - between)
 
     def moments(self, origin: float, ratios: Array) -> PatternMoments:
-        """Return moments of log-ratios `origin` + levels · `ratios`, where levels are what was summed."""
+        """Return weight, mean and variation of log-ratios: `origin` plus the summed coordinates times `ratios`."""
         scatter = self.scatter()  # first, as the means of many classes are large
         mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
         return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)
@@ -364,7 +364,7 @@ class Statistics:
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over events and pairs of experts of products of residuals / `spread`; number of pairs; both weighted."""
+        """Sums over events and pairs of experts: of products of residuals from `expected` over `spread`, and of 1."""
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():

@@ -71,7 +71,7 @@ class Agreement:
 
 
 def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
-    """Accuracies μ* of calibrated experts whose contrasts (log-ratios less the prior's) have the mean `square`."""
+    """Accuracies μ* at which calibrated experts' log-ratios less the prior's have the mean `square`; d = K - 1."""
     half = (d + 1.0) / 2.0
     return np.asarray(half * (np.sqrt(1.0 + np.maximum(square, STILL) / (d * half)) - 1.0))
 

@@ -202,7 +202,7 @@ class _ArrayBlock(NamedTuple):
         return by_average_and_expert(event, expert, given, np.ones(len(odds)), odds.shape[1])
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Return the data of the regression of outcomes on contrasts, moderated; missing ones are imputed by `fill`."""
+        """Data to regress outcomes on moderated log-ratios less the prior's; `fill` imputes missing ones."""
         full = extremes.deviation_of(self.q, self.bounds, self.reference)[..., None]
         offset, weight = np.broadcast_to(self.offset, (len(full), 1)), np.ones(len(full))
         missing = np.isnan(full)

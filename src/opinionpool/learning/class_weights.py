@@ -105,7 +105,7 @@ class ClassWeights:
         return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
 
     def matrices(self, coefficients: Array) -> Array:
-        """Weight matrices A_i of V distinct experts, from contrasts to log-ratios, (V, K - 1, K - 1)."""
+        """Matrices A_i (V, K - 1, K - 1) by which the distinct experts' contrasts add to the answer's log-ratios."""
         n, d = len(self.first), self.free
         blocks = coefficients[d:].reshape(n, d, d)
         beyond = believed_slope(n) / n * blocks[0] + np.tensordot(self.between, blocks[1:], 1)

@@ -85,7 +85,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Pooled contrasts of T events, weighted sums over experts, before their slope is learned."""
+    """Log-ratios of T events by the experts together: log-ratios less the prior's, summed with weights."""
 
     contrasts: Array  # (T, K - 1)
     weights: Array  # (T,); sum of the experts' weights
@@ -181,7 +181,7 @@ def _without_folds(
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
-    """Alternatives (nodes) of the prior; accuracies are those that agreement on the events `some` implies."""
+    """Alternative priors (nodes) of the weights, with the accuracies that agreement on the events `some` implies."""
     believed = believed.agreeing(some.agreement())
     return prior_nodes(believed, some.free, options=some.absent is not None)
 
@@ -275,7 +275,7 @@ class _AtLimit:
 
     @cached_property
     def judged(self) -> tuple[Index, SparseContrasts, Cells]:
-        """Resolved events that decide between panels, at most `JUDGING`: row numbers, data, and rows of forecasts."""
+        """Resolved events on which alternative panels are compared, at most `JUDGING`: rows, data and forecasts."""
         task, weight = self.task, self.task.weight
         if weight.sum() <= JUDGING:
             return np.arange(len(task.event)), task, self.cells
@@ -317,13 +317,13 @@ class _AtLimit:
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
-        """Alternatives of the prior, one for each of B panels, with the prior probabilities `probability` (B,)."""
+        """Prior of how much each of B alternative panels counts, with the probabilities `probability` (B,)."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
         return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
 
     def of_worths(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
-        """Data and prior of a regression on a panel for each of the `kinds` of correlation and each of `WORTHS`."""
+        """Data and prior to compare panels: one for each of the `kinds` of correlation and shrinkage (`WORTHS`)."""
         otherwise = [(each, self.features_otherwise(each)) for each in WORTHS]
         panels = [
             self.by_features(self.model(self.crowd.features(worth), nested=kind), features)
@@ -334,13 +334,13 @@ class _AtLimit:
         return self.observed(panels), self.nodes(prior)
 
     def worths(self, kinds: tuple[bool, ...]) -> Array:
-        """Posterior probability of each of `WORTHS` (strengths of shrinkage), (W,), over the `kinds` of correlation."""
+        """Posterior probability of each strength of shrinkage in `WORTHS`, (W,), summed over `kinds` of correlation."""
         fit = fit_nodes(*self.of_worths(kinds), covariances=False)
         return np.asarray(fit.joint.sum(axis=1).reshape(len(kinds), -1).sum(axis=0))
 
     @cached_property
     def chosen(self) -> tuple[Array, tuple[Model, ...], Features, Array]:
-        """Probabilities of `WORTHS`; two correlation models; experts' features; contrasts (A, N) by agreement."""
+        """Probabilities of shrinkage strengths; two correlation models; experts' features; contrasts by agreement."""
         worths = self.worths((False, True))
         features = averaged(self.crowd.features, worths)
         models = tuple(self.model(features, nested=each) for each in (False, True))
@@ -350,7 +350,7 @@ class _AtLimit:
 
     @property
     def panels(self) -> list[Pooled]:
-        """Forecasts on `judged` events, pooled by A panels by agreement and by two panels by features."""
+        """Forecasts on `judged` events, pooled by A panels with accuracies by agreement, then by two with learned."""
         worths, models, features, agreeing = self.chosen
         otherwise, cells = averaged(self.features_otherwise, worths), self.judged[2]
         own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
@@ -372,7 +372,7 @@ class _AtLimit:
         return fit, nodes
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
-        """Open events with class probabilities for each forecast, by the event's other forecasts."""
+        """Return open events with imputed outcomes: for each forecast, probabilities by the event's other forecasts."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
         worths, model = self.worths((False,)), Model(nested=False, rho=self.crowd.correlation)
         known = self.observed([self.by_features(model, averaged(self.features_otherwise, worths))])

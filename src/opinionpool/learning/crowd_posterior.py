@@ -20,7 +20,7 @@ from opinionpool.model.panel import Panel, PoolingPanel
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CrowdPosterior(Posterior):
-    """Posterior of a crowd's pool: how much each of B panels of N experts counts, as a mixture of normals."""
+    """Posterior of a crowd's pool: how much each of B alternative panels counts, as a mixture of normals."""
 
     contrast: Array  # (B, N); contrast means of each panel
     nested: Mask  # (B,); whether a panel has the dependence of the second of `parts`, else that of the first

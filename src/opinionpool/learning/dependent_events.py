@@ -149,9 +149,10 @@ class _Answers(NamedTuple):
 def _residuals(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> tuple[list[tuple[Array, int]], Array]:
-    """Score residuals (likelihood derivatives) of the default pool, with numbers of free columns; and gains (T, 1).
+    """Score residuals for intercept and for slope, each with how many of its columns are free; and gains (T, 1).
 
-    A gain is the log probability of what happened by the believed pool less that by the simple average.
+    Residuals are derivatives of the default pool's log-likelihood; a gain is the log probability of what happened by
+    the believed pool less that by the simple average.
     """
     number, level = answers.number[used], answers.level[used]
     slope = believed_slope(number.astype(np.float64))

@@ -123,13 +123,13 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """`values` (N,), those of new experts multiplied by their `believed` values over the mean believed value."""
+        """`values` (N,), new experts' multiplied by `believed` (N,) relative to its mean for distinct experts."""
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
 
     def _dependence(self, among: Dependence, source: Index) -> Dependence:
-        """The correlation of P experts from `among`, that of distinct experts, of whom each is one (`source`, (P,))."""
+        """Correlation of P experts, each of whom repeats one distinct expert (`source`), from theirs, `among`."""
         n, known, new = len(source), source >= 0, source == NEW
         if known.all():
             return among

@@ -194,7 +194,7 @@ def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: A
 
 
 def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, names: tuple[str, ...]) -> Fit:
-    """The mean of `pairs`: posteriors by node of the prior and sum of weights; weights are along `basis`, if any."""
+    """Posterior averaged over `pairs` of an alternative prior (node) and a sum of weights, which are along `basis`."""
     q, probability, node, total = found.about.cross.shape[2], pairs.probability, pairs.node, pairs.total
     d, means, whole = found.about.slope.shape[1] - 1, pairs.mean[:, :q], pairs.covariance
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
@@ -321,7 +321,7 @@ def _basis(observed: Observations, nodes: Nodes) -> Array | None:
 
 
 def _groups(probability: Array, label: Array | Index, most: int) -> Index:
-    """Return the number of each label's group, 0 .. G - 1, (M,); the last of `most` groups joins improbable labels."""
+    """Group of each of M labels, (M,): the `most` - 1 most probable labels have their own, all others share one."""
     _, group = np.unique(label, return_inverse=True)
     order = np.argsort(-np.bincount(group, probability), kind="stable")
     place = np.empty(len(order), dtype=np.intp)

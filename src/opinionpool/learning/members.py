@@ -34,8 +34,6 @@ SLOPE_PROBABILITIES = np.array([1.0, 4.0, 1.0]) / 6.0
 class Members:
     """Mixture of three answers: the log pool's, the simple average's, and that of one expert to follow.
 
-    Who is to be followed is learned, too.
-
     Examples
     --------
     >>> import numpy as np
@@ -57,7 +55,7 @@ class Members:
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
-        """The mixture after outcomes: `evidence` is the log pool's log-likelihood, then the average's and experts'."""
+        """The mixture after outcomes: `evidence` is the log pool's log-likelihood, `log_likelihoods` the others'."""
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
         score = [evidence, average, np.logaddexp.reduce(by_expert) - np.log(len(by_expert))]
         follow = posterior_probabilities(by_expert, 1.0)

@@ -254,7 +254,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """For each coefficient of all experts: its position among `size` of distinct experts, and its share of it."""
+    """For each coefficient of all experts: the distinct experts' coefficient that it is from, and its share of that."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])

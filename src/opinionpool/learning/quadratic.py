@@ -56,7 +56,7 @@ class Arrow(NamedTuple):
 
     @classmethod
     def plain(cls, common: Quadratic, d: int) -> Arrow:
-        """Return the expansion of a log-likelihood without topics from that in the common coefficients, `common`."""
+        """Return `common`, an expansion in the common coefficients, as an expansion with no topics; d = K - 1."""
         p, q = d + 1, len(common.slope)
         return cls(common, np.empty((0, p)), np.empty((0, p, q)), np.empty((0, p, p)), np.empty(0))
 
@@ -118,7 +118,7 @@ class Arrow(NamedTuple):
 
 
 def beyond_prior(observed: Observations, design: Design, point: Array) -> Array:
-    """Return the common answers' log-ratios less L°, (T, K - 1): regressors of the topics' slopes."""
+    """Log-ratios of answers without topic effects less the prior's, (T, K - 1), which topics' slopes multiply."""
     assert observed.topics is not None
     return np.asarray((design.ratios(point[None])[0] - design.offset).T + observed.topics.base)
 

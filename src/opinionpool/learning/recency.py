@@ -47,7 +47,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Recency(Tabular):
-    """Posterior of the half-life of forecasts: the age at which half of what they knew is left.
+    """Posterior of the half-life of forecasts: the age at which half of a forecast's information is left.
 
     Examples
     --------

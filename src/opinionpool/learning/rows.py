@@ -35,7 +35,7 @@ class Block(Protocol):
         """Return the block with forecasts by only the experts `first`, and with the prior's log-ratios less `away`."""
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Return the data of the regression of outcomes on contrasts, moderated; missing ones are imputed by `fill`."""
+        """Data to regress outcomes on moderated log-ratios less the prior's; `fill` imputes missing ones."""
 
     def log_likelihoods(self) -> Array:
         """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""
@@ -51,7 +51,7 @@ Blocks: TypeAlias = Callable[[], Iterator[Block]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Events(ABC):
-    """T events with forecasts by N experts, without the forecasts."""
+    """What is known of T events beside the forecasts by N experts, to learn from."""
 
     reference: Array = field(metadata=EVENT)  # (T, K - 1); L°
     outcomes: Index = field(metadata=EVENT)  # (T,); -1 where not resolved
@@ -211,7 +211,7 @@ class DenseContrasts(_Events):
         return self.cells.log_likelihoods()
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Return the data of the regression of outcomes on contrasts, moderated; missing ones are imputed by `fill`."""
+        """Data to regress outcomes on moderated log-ratios less the prior's; `fill` imputes missing ones."""
         full = fill.fill(extremes.deviation(self.contrasts, self.options))
         return Observations(full, self.offset, self.outcomes, self.weight, self.topics)
 

@@ -136,7 +136,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: Centre) -> tuple[estimates
 
 
 def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts (N,), shrunken also to what beliefs about calibration or accuracy worth over `counted` events imply."""
+    """Contrasts (N,), shrunken further towards what beliefs worth more than `counted` events imply."""
     found = contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * spread**2 / 2.0),

@@ -110,7 +110,7 @@ def assumed(believed: Believed, away: Array, *, options: bool, answers_only: boo
 
 
 def intercept_shares(weights: Array) -> Array:
-    """Biases b (N,) that add up to an intercept of 1, w'b = 1 for `weights` w; 0 if all weights are about 0."""
+    """Biases b (N,) that amount to an intercept of 1, Σ w_i b_i = 1 for `weights` w; 0 if all weights are about 0."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))

@@ -181,7 +181,7 @@ class _Open:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """Posterior covariance, from the prior's, after `worth` observations of each, whose errors have `per_event`."""
+    """Posterior from prior `covariance` after `worth` observations of each quantity, whose errors have `per_event`."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0

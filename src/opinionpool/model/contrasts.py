@@ -331,10 +331,10 @@ class Extremes:
         return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
     def deviation_of(self, q: Array, bounds: Bounds, reference: Array | float) -> Array:
-        """Return the moderated contrasts less their centre, (T, N), of forecasts `q` of two classes.
+        """Return moderated contrasts less their centre, (T, N), of forecasts `q` for two classes.
 
-        Log-odds of `q` are kept within `bounds`; `reference` is the prior's log-odds. Without logarithms before the
-        mixture: exp(C − m) is proportional to q / (1 − q).
+        Contrasts are log-odds less the prior's, `reference`; the log-odds are kept within `bounds`. Without logarithms
+        before the mixture: exp(C − m) is proportional to q / (1 − q).
         """
         origin = reference if self.centre is None else reference + self.centre[..., 0]
         if np.isinf(self.limit):
@@ -362,7 +362,7 @@ def _softened(deviation: Array, odds: float) -> Array:
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Moderated log-ratios (..., K - 1): of (1 − s) e^D + (s/k) Σ e^D, s = k/(`odds` + k); D = -inf for no-options."""
+    """Moderated log-ratios: of probabilities e^D (0 for no options) mixed with equal ones, share k/(`odds` + k)."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

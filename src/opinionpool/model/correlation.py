@@ -46,11 +46,11 @@ class Dependence(Protocol):
         """Return R v for `v` of shape (..., N)."""
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return R_SS⁻¹ v_S for the experts S whom each row of `present` (T, m) marks, (T, m); 0 for the others.
+        """Solve R_SS x = v_S for the experts S that each row of `present` (T, m) marks; x is (T, m), 0 for others.
 
         `v` has a value for each expert, (N,), or for each row and column, (T, m); `experts` (T, m) says which expert
-        each column of a row is (if None, column i is expert i). If R_SS is singular, R_SS x = v_S may have no solution:
-        a `PanelError` if `strict`, else the least-squares solution.
+        each column of a row is (if None, column i is expert i). If R_SS is singular, there may be no solution: a
+        `PanelError` if `strict`, else the least-squares solution.
         """
 
     def subset(self, positions: Index) -> Dependence:
@@ -91,7 +91,7 @@ class CommonCorrelation:
         return np.asarray((1.0 - self.rho) * v + self.rho * v.sum(axis=-1, keepdims=True))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return R_SS⁻¹ v_S = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ) for the n experts S present in each row."""
+        """Solve R_SS x = v_S for the experts S present in each row: x = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ)."""
         own, number = in_rows(v, present, experts), present.sum(axis=1, keepdims=True)
         total = own.sum(axis=1, keepdims=True)
         if self.rho == 1.0:
@@ -141,7 +141,7 @@ class MatrixCorrelation:
         return least_pivot(self.array) >= SINGULAR
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S for the experts S present in each row, by LU for all sets of one size; R_SS⁺ if singular."""
+        """Solve R_SS x = v_S for the experts S present in each row, by LU for all sets of a size; R_SS⁺ if singular."""
         solved = np.zeros(present.shape)
         for rows, columns, who in patterns(present, experts):
             among, cells = self.array[who[:, :, None], who[:, None, :]], (rows[:, None, :], columns[:, :, None])
@@ -269,7 +269,7 @@ class MixedCorrelation:
         return self.average(lambda each: each.times(v))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return the average over the models of R_SS⁻¹ v_S, (T, m), with `v` times the model's `signal`."""
+        """Solve R_SS x = v_S in each model, with `v` times the model's `signal`; the average of x, (T, m)."""
         if self.signal is None:
             return self.average(lambda each: each.solve(v, present, experts, strict=strict))
         total = np.zeros(present.shape)

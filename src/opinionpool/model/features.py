@@ -31,7 +31,7 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The model's parameters of N experts; exact duplicates are one expert in `dependence`, and share its weight."""
+    """Parameters of a panel of N experts: mean, spread and correlation of contrasts; duplicates share one weight."""
 
     contrast: Array  # (N,); contrast means mu
     # (N,); standard deviations sigma of the contrasts; 0 for an expert whose forecasts never vary, NaN for one whose
@@ -53,7 +53,7 @@ class Parts:
 
     @property
     def scale(self) -> Array:
-        """Standard deviation sigma of each expert's contrasts given the outcome, (N,); 1 for uninformative experts."""
+        """Standard deviation sigma of each expert's log-odds given the outcome, (N,); 1 for uninformative experts."""
         return np.where(self.informative, self.spread, 1.0)
 
     @property
@@ -75,7 +75,7 @@ class Parts:
         return np.asarray(self.dependence.times(total)[..., self.source])
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁺ v_S in each row, (T, m) (see `Dependence.solve`); duplicates share one expert's value equally."""
+        """Solve R_SS x = v_S in each row, see `Dependence.solve`; duplicates get equal parts of one expert's x."""
         if self.source is None:
             return self.dependence.solve(v, present, experts, strict=strict)
         who = np.broadcast_to(self.source, present.shape) if experts is None else self.source[experts]
@@ -103,13 +103,13 @@ class Parts:
         return np.asarray(self.weights_for(np.ones((1, len(self.contrast)), dtype=bool))[0])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """The experts' contributions w_i C_i to the pooled log-ratios for contrasts C = `debiased` (T, m, K - 1)."""
+        """Return each expert's contribution to the pooled log-ratios: weight times `debiased` contrast; 0 for NaN."""
         present = ~np.isnan(debiased[..., 0])
         weights = self.weights if experts is None and present.all() else self.weights_for(present, experts)
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum over experts of weight times contrast, (T, K - 1); the contrasts are log-ratios `levels` − `origin`."""
+        """Sum over experts of weight times log-ratios `levels` less `origin`, (T, K - 1)."""
         if experts is None and not np.isnan(levels.min(initial=0.0)):
             (t, m, d), weights = levels.shape, self.weights
             total = (levels.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
@@ -139,7 +139,7 @@ class Parts:
         return np.where(present[..., None], contrasts, np.where(known[:, None], full, 0.0))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Return contrasts without bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
+        """Log-ratios less the prior's and the bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
         source = np.arange(len(self.contrast)) if self.source is None else self.source
         distinct, first = np.unique(source, return_index=True)
         normal = np.zeros((len(outcomes), classes, self.dependence.size))

@@ -34,14 +34,14 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Discriminant:
-    """Parameters of the full model: K class means and one covariance of N experts' contrasts."""
+    """Full model of N experts: K class means and one covariance of their log-ratios less the prior's."""
 
     means: Array  # (K, N, K - 1); m_k less their mean over classes
     covariance: Array  # (N, K - 1, N, K - 1); Ω; zeros for an expert who says nothing
 
     @cached_property
     def _scale(self) -> Array:
-        """Standard deviation of each expert's contrasts, (N,): root of the mean variance over all directions."""
+        """Standard deviation of each expert's log-ratios, (N,): root of the mean variance over all directions."""
         k, _, d = self.means.shape
         return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
 
@@ -71,7 +71,7 @@ class Discriminant:
         return self.rule(np.flatnonzero(self.informative))
 
     def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
-        """Yield for each set of informative experts present: rows and columns of contrasts, and the set's `Rule`."""
+        """Yield for each set of informative experts present: rows and columns of forecasts, and the set's `Rule`."""
         informative = self.informative if experts is None else self.informative[experts]
         everybody = np.flatnonzero(self.informative)
         for alike in patterns(present & informative, experts):
@@ -100,7 +100,7 @@ class Discriminant:
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """The experts' contributions to the pooled log-ratios for contrasts `debiased` (T, m, K - 1); 0 for NaN."""
+        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by `debiased` contrasts; 0 for NaN."""
         full = np.zeros(debiased.shape)
         for rows, columns, rule in self._rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)
@@ -108,11 +108,11 @@ class Discriminant:
         return full
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """The sum of the experts' contributions, (T, K - 1), for contrasts that are log-ratios `levels` − `origin`."""
+        """Sum of the experts' contributions by the log-ratios `levels` less `origin`, (T, K - 1)."""
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Return contrasts without bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
+        """Log-ratios less the prior's and the bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
         n, d = self.means.shape[1:]
         values, vectors = np.linalg.eigh(self.covariance.reshape(n * d, n * d))
         root = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -71,14 +71,14 @@ class NestedCorrelation:
         return np.asarray(np.where(np.eye(self.size, dtype=bool), 1.0, self.rho * self.shares()))
 
     def times(self, v: Array) -> Array:
-        """R v for `v` (..., N), in O(N); R v_i = v_i + ρ (Σ_weaker √m_j v_j / √m_i + √m_i Σ_stronger v_j / √m_j)."""
+        """Return R v for `v` (..., N), in O(N), by sums over the weaker and over the stronger experts of each."""
         order, product = np.argsort(self._level, kind="stable"), np.empty(v.shape)
         level, value = self._level[order], (v * self._sign)[..., order]
         product[..., order] = value + self.rho * (_from_weaker(level, value) + _from_stronger(level, value))
         return product * self._sign
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Return x with R_SS x = v_S for the experts S present in each row, (T, m), 0 for others, in linear time."""
+        """Solve R_SS x = v_S for the experts S present in each row, in linear time; x is (T, m), 0 for others."""
         order, here, level, sign = self._places(present, experts)
         value = np.take_along_axis(in_rows(v, present, experts), order, axis=1).T * sign
         solved = np.zeros(present.shape)
@@ -94,7 +94,7 @@ class NestedCorrelation:
         return order, sign != 0, level, sign
 
     def _by_place(self, level: Array, value: Array, here: Mask, *, strict: bool) -> Array:
-        """R_SS⁻¹ v_S, (m, T), for T rows of experts by rising accuracy √m = `level`; `here` marks those present."""
+        """Solve R_SS x = `value` (m, T) for T rows of experts by rising accuracy; `here` marks those present."""
         decay, gap = np.zeros(level.shape), np.ones(level.shape)
         decay[1:], gap[1:] = _steps(level)
         tied = (gap <= (SINGULAR if self.rho == 1.0 else 0.0)) & here
@@ -111,7 +111,7 @@ class NestedCorrelation:
         return solved
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
-        """R⁻¹ `value` (m, T) by a Kalman smoother; each step has the process's `decay` and new variance `gap`."""
+        """Solve R x = `value` (m, T) by a Kalman smoother; steps have the process's `decay` and new variance `gap`."""
         noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
         errors, spreads = [], []
         for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):

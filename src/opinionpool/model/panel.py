@@ -488,7 +488,7 @@ class Panel(PoolingPanel):
 
     @property
     def correlation(self) -> Array:
-        """Correlation matrix R of the contrasts (log-odds less the prior's) given the outcome, (N, N)."""
+        """Correlation matrix R of the experts' log-odds given the outcome, (N, N)."""
         return self.parts.matrix()
 
     @property
@@ -513,7 +513,7 @@ class Panel(PoolingPanel):
 
     @property
     def covariance(self) -> Array:
-        """Covariance Sigma of contrasts (log-odds less the prior's) given the outcome. Needs an absolute accuracy."""
+        """Covariance Sigma of the experts' log-odds given the outcome, (N, N). Needs an absolute accuracy."""
         self.parts.check_scale("covariance")
         self.parts.check_spread(self.names)
         return np.asarray(self.correlation * np.outer(self.parts.spread, self.parts.spread))

@@ -26,7 +26,7 @@ class Settings(NamedTuple):
         return np.asarray(np.subtract(*self.levels(batch)))
 
     def levels(self, batch: Batch) -> tuple[Array, Array]:
-        """Log-ratios (T, N, K - 1) and what to subtract, (T or 1, N or 1, K - 1), for moderated contrasts."""
+        """Return log-ratios (T, N, K - 1) and what to subtract from them, so that moderated contrasts result."""
         extremes = self.extremes if batch.experts is None else self.extremes.subset(batch.experts)
         if batch.classes > 2:
             return extremes.believed(batch.contrasts(), batch.base.absent), np.zeros((1, 1, 1))
@@ -56,13 +56,13 @@ class Solver(Protocol):
         """Return the weights of the experts that `present` marks in each row, (T, m), 0 for others (model.md, 2.3)."""
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """The experts' contributions to the pooled log-ratios for contrasts `debiased` (T, m, K - 1); 0 for NaN."""
+        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by `debiased` contrasts; 0 for NaN."""
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """The sum of the experts' contributions, (T, K - 1), for contrasts that are log-ratios `levels` − `origin`."""
+        """Sum of the experts' contributions by the log-ratios `levels` less `origin`, (T, K - 1)."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Return contrasts without bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
+        """Log-ratios less the prior's and the bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
 
     def subset(self, positions: Index) -> Self:
         """Return the model of the experts at `positions` only."""
