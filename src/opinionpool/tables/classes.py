@@ -32,7 +32,7 @@ TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lose", "
 
 
 def says_which(words: Words, events: Index, labels: Words) -> Mask | None:
-    """Return the mask of rows with yes, if rows say whether their class happened, at most one per event; else None.
+    """Return the mask of rows that say yes to their class; None unless `words` are yes and no, with one yes per event.
 
     `events` has the event of each row and `labels` its class; both are below 0 where the row has none.
     """
@@ -46,20 +46,20 @@ def says_which(words: Words, events: Index, labels: Words) -> Mask | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """The user's options on classes: the positive class, and all classes in order."""
+    """What the user says of classes: the positive one, which probabilities are about, and all in their order."""
 
     positive: str | None = None  # the class that probabilities are about
     classes: tuple[str, ...] = ()  # all classes in order; empty if not given
 
     def about(self, written: str) -> Asked:
-        """Return a copy with `written` as the positive class; raise if the user names another one."""
+        """Return a copy with `written` as the positive class; raise an error if the user named another one."""
         if self.positive is not None and key(self.positive) != key(written):
             raise fault("positive-of-one", written=written, positive=self.positive)
         return replace(self, positive=written)
 
 
 def bare(word: str) -> str:
-    """Return an outcome without "Resolved" before it.
+    """Return the text of an outcome without "Resolved" or "resolves to" before it.
 
     >>> bare("Resolved YES"), bare("resolves to: no"), bare("Resolved")
     ('YES', 'no', 'Resolved')
@@ -81,7 +81,7 @@ def key(word: str) -> str:
 
 
 def _family(words: Collection[str]) -> tuple[str, str] | None:
-    """Return the negative and positive class that `words` are, such as no and yes, or x no and x yes; else None."""
+    """Negative and positive class if `words` are such a pair, as no and yes, or x no and x yes, are; else None."""
     heads = {word.rpartition(" ")[0] for word in words}
     head = f"{heads.pop()} ".lstrip() if len(heads) == 1 else ""
     pairs = ((f"{head}{no}", f"{head}{yes}") for no, yes in FAMILIES if not head or len(yes) > 1)
@@ -89,7 +89,7 @@ def _family(words: Collection[str]) -> tuple[str, str] | None:
 
 
 class Matcher:
-    """Search for the class that a word names: exactly, without case if only one fits, or 0 for no and 1 for yes."""
+    """Search for the class that a word names: by its exact text, else without case, or 0 for no and 1 for yes."""
 
     def __init__(self, classes: Sequence[object]) -> None:
         self._exact = {str(label): i for i, label in enumerate(classes)}
@@ -106,7 +106,7 @@ class Matcher:
 
 
 def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
-    """Return the K >= 2 classes in the order asked for, else sorted; of two classes, the positive one is last.
+    """K >= 2 classes `written` in a table, in the order in `asked`, else sorted; of two, the positive one is last.
 
     >>> order_classes(["draw", "home", "away"], Asked())
     ('away', 'draw', 'home')
@@ -142,7 +142,7 @@ def _number(label: str) -> float | None:
 
 
 def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
-    """Return `asked`; if it has no classes, with those of `written` if these are three or more and not all numbers.
+    """Return `asked`, completed by the classes `written` in a wide table if they are three or more, not all numbers.
 
     >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
     ('low', 'medium', 'high')
@@ -153,7 +153,7 @@ def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
 
 
 def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
-    """Return the two classes where a forecast is one probability, from outcomes `seen` (by key) and options `asked`.
+    """Return the negative and positive class, from the words `seen` among outcomes (by `key`) and the user's `asked`.
 
     >>> two_classes({"yes": "Yes"}, Asked()), two_classes({}, Asked("rain")), two_classes({}, Asked())
     (('No', 'Yes'), ('not rain', 'rain'), (0, 1))
@@ -180,14 +180,14 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
 
 
 def _way(word: str) -> str:
-    """Return the advice to the user on an outcome that is not one of the classes."""
+    """Return the advice to the user on `word`, an outcome that is not one of the classes."""
     if any(key(word) in family for family in FAMILIES):
         return "Outcomes need the names of the classes: write them so, or name the classes as the outcomes do"
     return "If it means that an event is not resolved, say --missing-value, if void, --void-value"
 
 
 def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:
-    """Return two classes, the positive one last; `first` is positive if neither the user nor the words decide."""
+    """Two classes, the positive one last; that is `first` if neither the user nor the words decide."""
     keys = [key(label) for label in labels]
     family = _family(keys)
     if asked.positive is not None:
@@ -225,7 +225,7 @@ _CODES = frozenset({"-1", "-1.0"})
 
 @dataclass(frozen=True)
 class NoOutcome:
-    """Words for events without an outcome, missing or void, in lower case."""
+    """Words, in lower case, that say that an event has no outcome: not known ("missing"), or annulled ("void")."""
 
     missing: frozenset[str] = MISSING  # for "not known"
     void: frozenset[str] = _VOID  # for "void"
@@ -233,12 +233,12 @@ class NoOutcome:
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Return the usual words with the user's; a word in `missing` or `classes` means void only if `void` has it."""
+        """Usual words and the user's; words that are `missing` or `classes` mean void only if `void` has them."""
         unknown, own = (frozenset(bare(word.strip().lower()) for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 
     def beside(self, words: Collection[str]) -> NoOutcome:
-        """Return a copy without "invalid" and the like if `words` has one other word, whose opposite they may be.
+        """Copy without "invalid" and the like, if `words` has one other word: then these two may be the classes.
 
         >>> ["invalid" in USUAL.beside(words).void for words in ({"valid", "invalid"}, {"yes", "invalid"})]
         [False, True]
@@ -249,7 +249,7 @@ class NoOutcome:
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
     def coded(self, words: Collection[str], classes: Collection[str] = ()) -> NoOutcome:
-        """Return a copy with -1 as missing if it is no class and the other words of the column are 0, or 0 and 1.
+        """Return a copy with -1 as missing, if -1 is no class, and the column's other `words` are 0, or 0 and 1.
 
         >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes"})]
         [True, True, False, False]
@@ -268,7 +268,7 @@ USUAL = NoOutcome()
 
 
 def none_text(word: str) -> str:
-    """Return the advice on a word that may stand for no outcome: how to declare it missing or void."""
+    """Return the advice on `word`, which may mean that there is no outcome: how to declare it missing or void."""
     ways = none_remedies(word)
     unknown = f" or say --missing-value {quoted(word)}" if any("missing_values" in way for way in ways) else ""
     void = f"; if it is void, --void-value {quoted(word)}" if ways else ""
@@ -276,7 +276,7 @@ def none_text(word: str) -> str:
 
 
 def none_remedies(word: str) -> list[Mapping[str, object]]:
-    """Return the remedies for a word that may stand for no outcome; empty for words such as yes and lost."""
+    """Return options that declare `word` missing or void; empty if it is a word such as yes and lost."""
     unknown: list[Mapping[str, object]] = [{"missing_values": (word,)}]
     void: list[Mapping[str, object]] = [{"void_values": (word,)}]
     if key(word) in TRUTH:
@@ -287,7 +287,7 @@ def none_remedies(word: str) -> list[Mapping[str, object]]:
 
 
 def _may_be_forecast(word: str) -> bool:
-    """Whether `word` is a number from 0 to 1; as a missing value it would remove forecasts equal to it."""
+    """Whether `word` is a number from 0 to 1: declared missing, it would remove equal forecasts."""
     try:
         return 0.0 <= float(word.replace(",", ".")) <= 1.0
     except ValueError:
@@ -296,7 +296,7 @@ def _may_be_forecast(word: str) -> bool:
 
 @dataclass(frozen=True)
 class EventOptions:
-    """Options (answers to choose from) of T events: classes that all share, or a list for each, by first appearance."""
+    """Options (answers to choose from) of T events: the classes, if all events share them, or a list for each."""
 
     labels: Sequence[str]  # the L labels that options of all events have
     keys: Index | None  # (P,); pairs of event and label that occur, as event * L + label, increasing; None if shared
@@ -305,14 +305,14 @@ class EventOptions:
 
     @classmethod
     def shared(cls, labels: Sequence[str], classes: Sequence[object], events: int) -> EventOptions:
-        """Return the options of events that share `classes`; `labels` are the words for these in the table."""
+        """Options of events that share `classes`; `labels` are the words for the classes in the table."""
         matcher = Matcher(classes)
         slots = np.array([matcher.find(label) for label in labels], dtype=np.intp)
         return cls(labels, None, slots, np.full(events, len(classes)))
 
     @classmethod
     def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
-        """Return the options of each event, from the event and label of each row in the order of the table."""
+        """Options of each event, in the order in which its rows name them; `event`, `label`: positions, by row."""
         keys, first = np.unique(event * len(labels) + label, return_index=True)
         owner = keys // max(len(labels), 1)
         sizes = np.bincount(owner, minlength=events)
@@ -323,7 +323,7 @@ class EventOptions:
 
     @property
     def of_events(self) -> Options:
-        """Options of each event as labels, in order of first appearance; not for shared classes."""
+        """Labels of each event's own options, in order of first appearance; an error if events share classes."""
         assert self.keys is not None
         owner = self.keys // max(len(self.labels), 1)
         order = np.lexsort((self.slots, owner))
@@ -332,12 +332,12 @@ class EventOptions:
         return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
 
     def slot(self, event: Index, label: Index) -> Index:
-        """Return the position of each row's option among the options of its event, (M,)."""
+        """Position of each row's option among the options of its event, (M,); `event`, `label`: (M,) positions."""
         return self.slots[label if self.keys is None else np.searchsorted(self.keys, event * len(self.labels) + label)]
 
     @property
     def note(self) -> Note:
-        """Note on the number of options that events have, and on the number of distinct sets of options."""
+        """Note on how many options events have, and how many different sets of options there are."""
         sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
         used = self.sizes[self.sizes > 0]
         least, most = int(used.min()), int(used.max())

@@ -28,7 +28,7 @@ _ORDER = list(OPTIONS)
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that prevents reading a table, or an improvement that is proposed, with its count and remedies."""
+    """A fault that prevents reading a table, or a proposed improvement, with the options that remedy it."""
 
     text: str  # what is wrong and where, for messages
     count: int  # number of cells, rows or forecasts that are concerned
@@ -38,18 +38,18 @@ class Fault:
 
     @property
     def harm(self) -> int:
-        """Position of the first remedy's option in the order of harm, the most harmful first; -1 without remedies."""
+        """Rank of the option that remedies it, by the harm of a wrong value, the most harmful first; -1 without one."""
         names = [name for remedy in self.remedies[:1] for name in remedy]
         return min(map(_ORDER.index, names), default=-1)
 
     def options(self) -> list[list[str]]:
-        """Return the command-line options of each remedy, as lists of words."""
+        """Return, for each remedy, its command-line options as a list of words."""
         return [ReadOptions().revised(remedy).arguments() for remedy in self.remedies]
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to read a table: options, the faults found before, and the forecasts (None if reading fails)."""
+    """A way to read a table: the options, the faults that they remedy, and the forecasts (None if reading fails)."""
 
     options: ReadOptions
     faults: tuple[Fault, ...]
@@ -63,20 +63,20 @@ class Way:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All ways to read a table that were tried, each with its options and the faults found."""
+    """The ways to read a table that were tried: what is wrong with it, and with which options it can be read."""
 
     ways: tuple[Way, ...]
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Faults found in every way to read the table, most harmful first; proposed improvements come last."""
+        """Faults that every way to read the table meets, the most harmful first; proposed improvements come last."""
         found = {fault.text: fault for way in reversed(self.ways) for fault in way.faults}
         found = {text: of for text, of in found.items() if all(text in way.texts for way in self.ways)}
         return tuple(sorted(found.values(), key=lambda fault: (fault.proposed, fault.harm)))
 
     @property
     def readable(self) -> tuple[Way, ...]:
-        """The ways that lead to forecasts, one for each set of options."""
+        """Ways to read the table that lead to forecasts, one for each set of options."""
         found = [way for way in self.ways if way.forecasts is not None]
         return tuple({tuple(way.options.arguments()): way for way in reversed(found)}.values())[::-1]
 
@@ -87,7 +87,7 @@ def diagnose(
     options: ReadOptions | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Diagnosis:
-    """Return the faults that prevent reading a table, and the ways to read it.
+    """Return the faults that prevent reading the table `source`, and the ways to read it: options that remedy them.
 
     >>> table = {"event": ["q1", "q1"], "expert": ["ann", "ann"], "probability": [70, 80]}
     >>> found = diagnose(table)
@@ -101,7 +101,7 @@ def diagnose(
 
 
 class _Search:
-    """Depth-first search through the remedies of faults, up to a maximum number of ways."""
+    """Search for ways to read a table: each remedy of a fault is tried in turn, up to `_WAYS` ways."""
 
     def __init__(
         self, source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None
@@ -149,7 +149,7 @@ class _Search:
                 self.go(going_on, options.revised(remedy), (*faults, fault))
 
     def _keeps(self, reader: TableReader | None, remedy: Remedy) -> bool:
-        """Return False if `remedy` removes forecasts, or two or all words of outcomes, as missing or void."""
+        """Return False if `remedy` calls missing or void what is a forecast, or two or all words of outcomes."""
         if reader is None or remedy.keys().isdisjoint(_NONE) or "melted" not in reader.__dict__:
             return True
         after = reader.asked.revised(remedy)
@@ -171,7 +171,7 @@ class _Search:
 
 
 def _opens(remedy: Remedy) -> bool:
-    """Return True if a remedy takes effect when the file is opened, as a key of several columns does."""
+    """Return True if a remedy takes effect when the file is opened, so that the file must be opened again."""
     columns = remedy.get("columns", {})
     several = isinstance(columns, Mapping) and any(isinstance(columns.get(role), tuple) for role in KEYED)
     return several or not _OPENING.isdisjoint(remedy)

@@ -53,7 +53,7 @@ def is_large(source: object) -> bool:
 
 
 def check_columns(name: str, columns: int) -> None:
-    """Raise an error if a table has more than `COLUMNS` columns; `name` is that of its file.
+    """Raise an error if the table in the file `name` has more than `COLUMNS` columns.
 
     >>> check_columns("forecasts.csv", 2000)
     """
@@ -62,19 +62,19 @@ def check_columns(name: str, columns: int) -> None:
 
 
 def check_cells(name: str, rows: int, columns: int, written: int) -> None:
-    """Raise an error if `rows` x `columns` cells are too many for the cells or bytes `written` in the file."""
+    """Raise an error if `rows` x `columns` cells are far more than are `written` (cells or bytes) in file `name`."""
     if rows * columns > max(CELLS, SPARSE * written):
         raise fault("too-many-cells", file=name, rows=rows, columns=columns)
 
 
 @dataclass
 class Workspace:
-    """Temporary directory for copies of files, made when a path in it is first asked for."""
+    """Temporary directory for copies of files, made when it is first needed."""
 
     directory: str | None = None
 
     def path(self, name: str) -> str:
-        """Return the path of the file `name` in the directory, which is made if it is not there yet."""
+        """Return the path of a file called `name` in the directory, which is made if it is not there yet."""
         if self.directory is None:
             import shutil
             import tempfile
@@ -95,7 +95,7 @@ class Workspace:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A file that the engine can read."""
+    """A file as the engine (DuckDB) can read it: its path, format, separator and header."""
 
     name: str  # for messages, as the user gave it
     path: str  # of the file that the engine opens, which may be a copy
@@ -139,7 +139,7 @@ MEMORY = "400MB"
 
 
 def engine() -> ModuleType:
-    """Return DuckDB's compiled module, or, if it cannot be imported, the whole package, which takes longer."""
+    """Return DuckDB's compiled module, which loads fast or, if it cannot be imported, the whole package."""
     try:
         return import_module("_duckdb")
     except ImportError:
@@ -147,7 +147,7 @@ def engine() -> ModuleType:
 
 
 def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
-    """Return a connection that can read only the file `path`, its database in memory or (new if `again`) on `disk`."""
+    """Return a connection that reads only the file `path`; its database is in memory or, new if `again`, on `disk`."""
     database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
     connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
     if disk is not None:
@@ -160,22 +160,22 @@ def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyCo
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL literal."""
+    """Return a text as an SQL string: in single quotes, with the quotes in it doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def engine_errors() -> tuple[type[Exception], ...]:
-    """Return the exception types of the engine: its own, and built-in ones that it raises for damaged Parquet files."""
+    """Return the exception types that DuckDB raises: its own, and built-in ones for damaged Parquet files."""
     return (engine().Error, RuntimeError, UnicodeError)
 
 
 def interrupted(error: Exception) -> bool:
-    """Whether the engine was interrupted: by the type of its error, or by the text of a built-in one."""
+    """Whether `error` says that the engine was interrupted, by Ctrl-C."""
     return isinstance(error, engine().InterruptException) or "query interrupted" in str(error).lower()
 
 
 def unreadable(source: FileSource, error: Exception) -> OpinionPoolError:
-    """Return the error for a file that the engine cannot read, with the engine's reason."""
+    """Return the error for a file that the engine cannot read, with the reason in `error`."""
     kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
     kind = kinds.get(source.format, "JSON")
     reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
@@ -184,7 +184,7 @@ def unreadable(source: FileSource, error: Exception) -> OpinionPoolError:
 
 @contextmanager
 def readable(source: FileSource) -> Iterator[None]:
-    """Context that turns the engine's errors, as for columns of a damaged file, into errors of this package."""
+    """Context that turns the engine's errors in reading `source` into errors of this package."""
     try:
         yield
     except engine_errors() as error:

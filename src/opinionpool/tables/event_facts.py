@@ -29,7 +29,7 @@ from opinionpool.text import shown
 def one_per_key(
     values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
 ) -> tuple[Index, tuple[int, int] | None]:
-    """Return each key's first row with a value, (count,), and two rows of one key with different values, else None.
+    """Return each key's first row with a value, (count,), and two rows of one key with different values, if there are.
 
     `present` marks rows with a value. `keys` are 0 to count - 1, -1 for no key; a key without a value has first row -1.
 
@@ -51,7 +51,7 @@ def one_per_key(
 
 
 def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[Any]:
-    """Return the values at the positions `rows`, `blank` where a position is -1."""
+    """Return the `values` at the positions `rows`, and `blank` where a position is -1."""
     found = np.full(len(rows), np.array(blank, dtype=values.dtype))
     there = rows >= 0
     found[there] = values[rows[there]]
@@ -60,7 +60,7 @@ def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[An
 
 @dataclass(frozen=True)
 class EventColumn:
-    """Column with facts on events, and the position of the event that each of its rows is about, -1 for none."""
+    """Column of a table, with the position of the event that each row is about, -1 for none."""
 
     table: Table
     column: int
@@ -69,11 +69,11 @@ class EventColumn:
 
     @classmethod
     def of(cls, table: Table, column: int, row_events: Index) -> EventColumn:
-        """Return the column at position `column` of a table whose rows are about the events `row_events`."""
+        """Return the column at position `column` of a table whose rows are about the events at `row_events`."""
         return cls(table, column, table.words(column), row_events)
 
     def of_events(self, values: npt.NDArray[Any], blank: object, events: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the value of each event, (events,), from `values` of rows; raise if an event has two different ones.
+        """Return each event's value, (events,), from `values`, one per row; raise if an event has two different ones.
 
         `values`, (rows,), are `blank`, NaN or NaT where the cell is blank.
         """
@@ -89,16 +89,16 @@ class EventColumn:
         return fault("two-values", one=self.at(one), other=self.at(other), **about)
 
     def rewritten(self, read: Callable[[str], str]) -> EventColumn:
-        """Return the column with `read(word)` in place of each of its words."""
+        """Return a copy of the column with `read(word)` in place of each word."""
         words = list(map(read, self.words.values))
         return self if words == self.words.values else replace(self, words=self.words.rewritten(words))
 
     def first(self, code: int) -> tuple[Table, int, int]:
-        """Return table, row and column of the first cell whose word has the code `code`."""
+        """Table, row and column (positions) of the first cell with the word of the given `code`."""
         return self.table, int(self.words.rows(code)[0]), self.column
 
     def at(self, row: int) -> str:
-        """Return the word in a row and the place of the row, as messages quote them."""
+        """Return the word in `row` and where the row is, as text for messages."""
         return f"{shown(self.words.values[self.words.codes[row]])} ({place(self.table, row)})"
 
 
@@ -108,7 +108,7 @@ _DAY = re.compile(r"^(?!\d{9})[^:]+$")
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts on events: closing and resolution times, texts, groups and topics."""
+    """What tables say about events: closing and resolution times, texts, groups and topics."""
 
     # closes, resolved_at: (events,); NaT where unknown
     closes: Times
@@ -126,7 +126,7 @@ class Facts:
         return np.fmin(self.closes, self.resolved_at)
 
     def latest(self, long_rows: LongRows) -> Times | None:
-        """Return the time of each event: resolution, else closing, else its last forecast; None if no time is known."""
+        """Time of each event: of its resolution, else closing, else last forecast; None if no time is known."""
         stamps = np.full(len(self.closes), np.iinfo(np.int64).min)
         if long_rows.time is not None:
             np.maximum.at(stamps, long_rows.event, long_rows.time.astype(np.int64))
@@ -156,7 +156,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Spans:
-    """First and last time of each kind, such as "events close"; the sum of two spans has the first and last of both."""
+    """First and last time by what happens, such as "events close"; spans of parts of a table can be added."""
 
     ends: Mapping[str, tuple[str, str]]
 
@@ -171,7 +171,7 @@ class Spans:
 
 
 def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
-    """Return the note on the first and last times of forecasts, closings and resolutions; empty if no time is known."""
+    """Return the note on the first and last times of forecasts, closings and resolutions; empty without times."""
     kinds = [("forecasts made", long_rows.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
     spans = {what: span(times) for what, times in kinds if times is not None}
     known = Spans({what: ends for what, ends in spans.items() if ends is not None})
@@ -179,7 +179,7 @@ def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
 
 
 def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, reading: Reading) -> Facts:
-    """Return the facts on all events; `columns(role)` returns the columns with a role in both tables."""
+    """Return the facts on all events; `columns(role)` has the columns with a role, such as topic, of both tables."""
     texts, notes = _texts(columns(TEXT), rows.events)
     closes, closing = _ends_of("closes", columns("closes"), rows, reading)
     resolved, resolving = _ends_of("resolved_at", columns("resolved_at"), rows, reading)
@@ -190,7 +190,7 @@ def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, 
 
 
 def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reading: Reading) -> tuple[Times, bool]:
-    """Return each event's time of `role` (closes or resolved_at), and whether dates were read as the ends of days."""
+    """Each event's time of `role` (closes or resolved_at), (events,), and whether dates were read as ends of days."""
     clocked = rows.time is not None and not midnights(rows.time).all()
     found = np.full(len(rows.events), "NaT", dtype="datetime64[us]")
     ended = False
@@ -208,7 +208,7 @@ def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reading:
 
 
 def _labels(columns: Sequence[EventColumn], events: Sequence[str]) -> npt.NDArray[np.str_] | None:
-    """Return the label of each event, "" where blank; None without a column of labels."""
+    """Label of each event, (events,), "" where blank, from the first of `columns`; None if there are none."""
     for each in columns:
         labels = each.words.expand(np.array([*each.words.values, ""], dtype=np.str_)[:-1], "")
         return each.of_events(labels, "", events)
@@ -216,7 +216,7 @@ def _labels(columns: Sequence[EventColumn], events: Sequence[str]) -> npt.NDArra
 
 
 def _texts(columns: Sequence[EventColumn], events: Sequence[str]) -> tuple[tuple[str, ...] | None, list[Note]]:
-    """Return the text of each event, the first one where rows differ, and a note on each table with differences."""
+    """Text of each event, the first if rows differ, and a note on each table with differences; None without texts."""
     found, notes = [""] * len(events), list[Note]()
     for each in columns:
         codes, texts = each.words.codes, [*each.words.values, ""]
@@ -286,7 +286,7 @@ def prior_of_events(
 
 
 def read_priors(table: Table, column: int, reading: Reading) -> Array:
-    """Return a column of prior probabilities, (rows,); raise if one is 0 or 1."""
+    """Return a column of prior probabilities, (rows,), NaN where blank; raise if one is 0 or 1."""
     plain = reading.numbers(table, [column])[0]
     written = reading.written(table, column, plain)
     if written is not None:
@@ -306,7 +306,7 @@ _ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
 
 @dataclass(frozen=True)
 class Joined:
-    """Columns of a table of outcomes, with the event of the table of forecasts that each row is about."""
+    """Columns of a table of outcomes, each row with the event of the table of forecasts that it is about."""
 
     columns: Mapping[
         str, EventColumn
@@ -315,7 +315,7 @@ class Joined:
 
 
 def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str, header: str | None) -> Joined:
-    """Return the columns of a table of outcomes, with the event that each of its rows is about.
+    """Return the columns of a table of outcomes, each row with the one of `events` that it is about.
 
     `columns` are those that the user named, by role; `forecasts` is the name of the table of forecasts, for errors,
     and `header` the header of its column of events, if it has one.
@@ -342,7 +342,7 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
-    """Return headers, events and outcomes of a table of outcomes; only headers if columns for these are not found."""
+    """Return what a table of outcomes says to the choice of columns: headers and, if found, its events and outcomes."""
     try:
         roles = _roles(table, request.keys, names)
     except LayoutError:
@@ -352,7 +352,7 @@ def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
 
 
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
-    """Return the note on columns without a role; it names those of times, which may say when outcomes were known."""
+    """Note on columns without a role, empty if all have one; it names those of times, perhaps of resolution."""
     left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
     if not left:
         return []
@@ -362,7 +362,7 @@ def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
 
 
 def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
-    """Return the column of each role in a table of outcomes; `names` are the headers of the forecasts' table."""
+    """Position of the column of each role in a table of outcomes; `names` are the headers of the forecasts' table."""
     # That there are no times holds for both tables; that there are no outcomes, for the other one.
     given = {
         role: name
@@ -390,7 +390,7 @@ def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[st
 
 
 def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
-    """Return the positions of columns that may play a role, by header, less columns equal to the first one."""
+    """Positions of columns that may play `role`, by header; copies of the first of them are left out."""
     words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
     for word in words:
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]

@@ -46,7 +46,7 @@ _FOREIGN = (
 
 
 def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileSource:
-    """Return the source of a file for the engine, copied into `workspace` and converted to UTF-8 where it must be.
+    """File `source` as the engine can read it: copied into `workspace`, and converted to UTF-8, if it must be.
 
     ``"-"`` is standard input. Text that is UTF-8 throughout is read as UTF-8 even if `encoding` is another.
     """
@@ -86,7 +86,7 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
 
 
 def is_sheet(head: bytes, name: str) -> bool:
-    """Whether a file is a spreadsheet, by its first bytes and its name."""
+    """Whether a file is a spreadsheet, by its first bytes `head` and its name."""
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         return name.lower().endswith(".xls")
     sheet = name.lower().endswith(_SPREADSHEETS) or b"xl/" in head or b"opendocument.spreadsheet" in head
@@ -94,7 +94,7 @@ def is_sheet(head: bytes, name: str) -> bool:
 
 
 def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
-    """Return the source of a spreadsheet, written as CSV into `workspace`."""
+    """Return a spreadsheet as a CSV file in `workspace`."""
     from opinionpool.tables.sheets import sheet_as_csv
 
     target = workspace.path("sheet.csv")
@@ -105,7 +105,7 @@ def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
 
 
 def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSource:
-    """Return the source of a JSON file that begins with an object: JSON lines, or a document with a table."""
+    """Return a JSON file that begins with an object as the engine can read it: its lines, or the table in it."""
     plain = replace(source, notes=(finding("format", format="JSON lines" + how), *source.notes))
     try:
         with source.lines() as text:
@@ -134,7 +134,7 @@ _TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".x
 
 
 def expand(source: object) -> list[object]:
-    """Return the files that a source names: one file, a list, the tables in a folder, or the matches of a pattern."""
+    """Return the files that `source` stands for: itself, a list, the tables in a folder, or what a pattern matches."""
     if isinstance(source, list | tuple):
         found = [each for one in source for each in expand(one)]
         if not found:
@@ -158,7 +158,7 @@ def expand(source: object) -> list[object]:
 
 
 def _local(source: object, workspace: Workspace) -> tuple[str, str]:
-    """Return the name of a source for messages, and the path of a regular file with its bytes."""
+    """Return the name of a source for messages, and the path of a regular file with its content."""
     if isinstance(source, str) and source == "-":
         import sys
 
@@ -193,7 +193,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
 
 
 def _copy(stream: BinaryIO, path: str, name: str) -> str:
-    """Copy a stream into a file at `path`, and return the path."""
+    """Copy a stream called `name` into a file at `path`, and return the path."""
     copied = 0
     try:
         with open(path, "wb") as file:
@@ -209,7 +209,7 @@ def _copy(stream: BinaryIO, path: str, name: str) -> str:
 
 
 def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
-    """Return the first bytes of a file, unpacked if it is a gzip file, and whether it is one; raise if damaged."""
+    """Return a file's first bytes, unpacked if it is gzip, and whether it is; raise if it is damaged or empty."""
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)
@@ -235,7 +235,7 @@ def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
 
 
 def _check_kind(head: bytes, name: str) -> None:
-    """Raise if the first bytes are the signature of a file format that is not read as a table."""
+    """Raise an error if a file's first bytes `head` show a format that is not read, such as a zip archive."""
     if head.startswith(b"PK\x03\x04"):
         sheet = name.lower().endswith(_SPREADSHEETS)
         what = f"a spreadsheet: {SAVE_AS}" if sheet else "a zip archive: unpack it first"
@@ -251,7 +251,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def _object(text: str) -> Row | None:
-    """Return a text parsed as a JSON object; None if it is no JSON, or another kind of JSON value."""
+    """Return a text parsed as JSON if it is an object (a dict), else None."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -260,7 +260,7 @@ def _object(text: str) -> Row | None:
 
 
 def is_row(document: Row) -> bool:
-    """Whether a JSON object is one row, and not a table: a value is neither list nor object, and none lists objects.
+    """Whether a JSON object is one row, not a table: some value is neither list nor object, none is a list of objects.
 
     >>> is_row({"event": "q1", "ann": 0.5}), is_row({"rows": [{"event": "q1"}]}), is_row({"ann": [0.5], "bob": [0.7]})
     (True, False, False)
@@ -269,13 +269,13 @@ def is_row(document: Row) -> bool:
 
 
 def _row_lists(document: Row) -> list[str]:
-    """Return the keys of a JSON object whose value is a list of objects."""
+    """Return the keys of `document` whose value is a list of objects."""
     lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
     return [key for key, value in lists.items() if all(isinstance(row, dict) for row in value)]
 
 
 def rows_of(name: str, document: Row, known: Callable[[str], bool]) -> tuple[list[Row], str]:
-    """Return the rows in a JSON object, and a description of its structure; `known(name)`: whether a name is a header.
+    """Return the rows in a JSON object, and a description of how it has them; `known` tells if a name is a header.
 
     >>> rows_of("f", {"data": [{"event": "q1"}], "next": None}, bool)
     ([{'event': 'q1'}], "rows under the key 'data'")
@@ -304,7 +304,7 @@ def rows_of(name: str, document: Row, known: Callable[[str], bool]) -> tuple[lis
 
 
 def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
-    """Return the codec of a file, by `encoding` if given, else its byte order mark; None if it is UTF-8."""
+    """Return a file's encoding: `encoding` if given, else by its byte order mark; None if it is UTF-8."""
     if encoding is not None:
         codec = codecs.lookup(encoding).name
         return None if codec in {"utf-8", "utf-8-sig", "ascii"} else codec
@@ -330,13 +330,13 @@ def one_byte(codec: str) -> bool:
 
 
 def mixed_ends(text: bytes) -> bool:
-    """Whether lines end in several ways, or only in carriage returns, which the engine does not read."""
+    """Whether lines of `text` end in several ways, or only in carriage returns, which the engine does not read."""
     both = text.count(b"\r\n")
     return text.count(b"\r") > both or 0 < both < text.count(b"\n")
 
 
 def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> str:
-    """Write a copy of a text to `target`, in UTF-8 with line feeds, and return its path."""
+    """Write a text file as UTF-8 with line feeds to the path `target`, and return the path."""
     number = 0
     try:
         with (
@@ -354,13 +354,13 @@ def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> s
 
 
 def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
-    """Return the source of a copy of the file in `workspace` whose lines all end in a line feed."""
+    """Return a copy of the file, in `workspace`, whose lines all end in a line feed."""
     path = transcode(source.path, source.gzip, "utf-8", workspace.path("lines.txt"), source.name)
     return replace(source, path=path, gzip=False)
 
 
 def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> FileSource:
-    """Return the source of a delimited text file: its separator, header, and number of lines above the header."""
+    """Return a text file as the engine can read it: with its separator, header, and the number of lines above this."""
     whole = len(head) < HEAD
     if not whole and b"\n" not in head:
         with open_binary(path, gzipped) as file:
@@ -421,7 +421,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...], float]:
-    """Return the separator with which most records are as wide as the header, the header, and those records' share."""
+    """Separator by which most records are as wide as the header, the header, and the share of these records."""
     best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
     for delimiter in [separator] if separator else _DELIMITERS:
         records: list[list[str]] = []
@@ -446,7 +446,7 @@ def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[
 
 
 def bad_encoding(name: str, lines: Iterable[bytes]) -> OpinionPoolError | None:
-    """Return the error for the first line that is not UTF-8, None if all are."""
+    """Return the error for the first line that is not UTF-8; None if all lines are."""
     for number, line in enumerate(lines, 1):
         try:
             line.decode("utf-8")
@@ -460,7 +460,7 @@ _JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "
 
 
 def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of a CSV file, header first, each with the number of its first line."""
+    """Yield each record of a CSV file, the header first, with the number of the line on which it begins."""
     with source.lines() as lines:
         for _ in range(source.skip):
             next(lines)
@@ -487,7 +487,7 @@ def _ends_a_line(source: FileSource) -> bool:
 
 
 def text_fault(source: FileSource) -> OpinionPoolError | int | None:
-    """Return the error in a file that the engine rejects; in CSV without one, the number of rows that are too short."""
+    """Error in a text file that the engine rejects; if a CSV file has none, the number of rows that are too short."""
     with source.open() as file:
         wrong = bad_encoding(source.name, file)
     if wrong or source.format not in {"csv", "json"}:
@@ -534,7 +534,7 @@ def _json_fault(source: FileSource) -> OpinionPoolError | None:
 
 
 def lines_of(source: FileSource, rows: Sequence[int]) -> list[int]:
-    """Return the number of the line on which each of the table's `rows` begins, from one pass over the file."""
+    """Return the number of the line on which each of the table's `rows` begins."""
     wanted = {*rows}
     with source.lines() as lines:
         starts: Iterator[int] = (number for number, line in enumerate(lines, 1) if line.strip())
