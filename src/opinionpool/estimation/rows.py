@@ -44,7 +44,7 @@ class ForecastRows:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """Signature of each outcome: mean log-ratios (less the prior's) of an expert with contrast 1, no bias."""
+        """Signature of each outcome (log-ratios that point to it): an expert's mean is bias + contrast · signature."""
         return self.groups or MeanDesign.by_outcome(self.classes)
 
     @property
@@ -109,7 +109,7 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
-        """For each event, (T,): sum over pairs of experts of products of residuals from `expected`; number of pairs."""
+        """For each event, (T,): sum over pairs of experts of products of (ratio − `expected`) / `spread`; and pairs."""
         known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
@@ -152,7 +152,7 @@ class DenseEvents:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """Signature of each outcome: mean log-ratios (less the prior's) of an expert with contrast 1, no bias."""
+        """Signature of each outcome (log-ratios that point to it): an expert's mean is bias + contrast · signature."""
         return MeanDesign.by_outcome(self.classes)
 
     @property

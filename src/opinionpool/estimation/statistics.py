@@ -46,7 +46,10 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class MeanDesign:
-    """Signatures: mean log-ratios, in G groups of events (the outcomes), of an expert with contrast 1 and no bias."""
+    """Signature of each outcome, log-ratios that point to it: an expert's mean is bias + contrast · signature.
+
+    There are G groups of events, by default one for each outcome, each with its signature.
+    """
 
     signature: Array  # (G, K - 1)
     biased: bool = True  # whether experts may be biased towards one class
@@ -322,7 +325,7 @@ class Statistics:
 
     @property
     def design(self) -> MeanDesign:
-        """Signature of each outcome: mean log-ratios (less the prior's) of an expert with contrast 1, no bias."""
+        """Signature of each outcome (log-ratios that point to it): an expert's mean is bias + contrast · signature."""
         return MeanDesign.by_outcome(self.classes)
 
     @property

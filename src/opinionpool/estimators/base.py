@@ -91,7 +91,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return self._fitted
 
     def _learned(self) -> tuple[FitState, Fitted]:
-        """Return the result of `fit`, and the fitted pool, refitted if the stream changed."""
+        """The result of `fit`, with columns for all experts, and the fitted pool, refitted if the stream changed."""
         fitted = self._known()
         if fitted.stream is None:
             assert fitted.learned is not None

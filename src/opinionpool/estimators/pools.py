@@ -169,7 +169,7 @@ class GaussianPool(IncrementalPool):
 
     @property
     def panel_(self) -> PoolingPanel:
-        """Panel of experts with the learned parameters."""
+        """Panel of experts with the learned parameters, which pools."""
         check_is_fitted(self)
         state = self.state_
         assert isinstance(state, FittedPanel)
@@ -229,7 +229,9 @@ class LogPool(IncrementalPool):
 
 
 class IndependentPool(IncrementalPool):
-    """IndOps: prior log-odds plus every expert's log-odds less the prior's, for experts with independent errors.
+    """Independent pool (IndOps): the prior's log-odds plus every expert's log-odds less the prior's.
+
+    This is right for calibrated experts with independent errors.
 
     Parameters
     ----------
@@ -247,7 +249,7 @@ class IndependentPool(IncrementalPool):
 
 
 class AveragePool(IncrementalPool):
-    """AvgOps: mean probability of the experts present.
+    """Simple average (AvgOps): mean probability of the experts present.
 
     Parameters
     ----------
@@ -367,7 +369,7 @@ class ExtremizedPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class RecalibratedPool(IncrementalPool):
-    """Mean log-odds of the experts present, with a learned intercept and slope.
+    """Mean log-odds of the experts present, less the prior's, with a learned intercept and slope.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Fits for several prior standard deviations (`CLASS_SPREADS`) of weight differences between classes; first 0."""
+    """Fits for several prior sds (`CLASS_SPREADS`, the first is 0) of differences between classes in weight."""
 
     found: list[Fitted]
 

@@ -359,7 +359,7 @@ class _AtLimit:
 
     @cached_property
     def fit(self) -> tuple[Fit, Nodes]:
-        """Posterior of how much each panel counts in the answer, and the prior of these panels."""
+        """Posterior of how much each alternative panel counts in the answer, and the prior of these panels."""
         direction, prior = self.prior.direction, self.prior.probability
         _, first, which = np.unique(direction, axis=0, return_index=True, return_inverse=True)
         agreeing = (1.0 - sum(FEATURES)) * np.bincount(which.ravel(), prior)

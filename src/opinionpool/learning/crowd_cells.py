@@ -111,7 +111,7 @@ class Regressions:
 
     @classmethod
     def by_expert(cls, cells: Cells, values: Array) -> Regressions:
-        """Sums for one regression for each expert, of `values` (M, K - 1) on the signatures of the outcomes."""
+        """Sums for a regression per expert: of `values` (M, K - 1) on log-ratios that point to the outcome."""
 
         def summed(each: Array) -> Array:
             return cells.by_expert(each) if each.ndim == 1 else np.stack([summed(own) for own in each.T], axis=-1)

@@ -67,7 +67,7 @@ class CrowdPosterior(Posterior):
         return np.asarray(np.sqrt(np.maximum(of_panels, 0.0) + own))
 
     def of_all(self, duplicates: Duplicates) -> Self:
-        """Posterior of all experts' weights, from this one of experts without duplicates."""
+        """Return the posterior for all experts, from this one, in which duplicates are one expert."""
         contrast, variance = (duplicates.rows(each.T).T.copy() for each in (self.contrast, self.variance))
         parts = tuple(duplicates.parts(part) for part in self.parts)
         return replace(self, contrast=contrast, parts=parts, variance=variance)

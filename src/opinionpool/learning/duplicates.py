@@ -226,7 +226,7 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
 
 
 def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Index]:
-    """Return how much each of M forecasts counts, 1 / m for m duplicates, and its first equal forecast, (M,) each.
+    """How much each of M forecasts counts, 1 / m for m duplicates, and a number that duplicates share, (M,) each.
 
     Duplicates' forecasts on one event count as 1 in total, those of constant experts as 0. `source` (N,) is the
     distinct expert behind each expert; an expert who had no forecast when duplicates were sought is distinct.

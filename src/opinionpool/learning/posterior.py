@@ -143,13 +143,13 @@ class Posterior(Tabular):
 
     @property
     def whole_covariance(self) -> Array:
-        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): within each normal, plus of their means."""
+        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): mean of the normals' plus that of means."""
         away = self.mean - self.probability @ self.mean
         within = np.einsum("m,mij->ij", self.probability, self.covariance)
         return np.asarray(within + (away.T * self.probability) @ away)
 
     def of_all(self, duplicates: Duplicates) -> Self:
-        """Posterior of all experts' weights, from this one of experts without duplicates."""
+        """Return the posterior for all experts, from this one, in which duplicates are one expert."""
         column, part = coefficients_of_all(duplicates.source, self.mean.shape[1])
         limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)

@@ -315,7 +315,7 @@ class Levels:
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:
-        """Pairs (node, sum) whose log probability is at most −`least` below the largest; fewer if `size` is large."""
+        """Pairs (node, sum of weights) with log p above the largest plus `least` < 0; fewer for a large `size`."""
         scores = np.array([own.found.score + own.log_prior for own in self.each])
         level, node, total = np.nonzero(scores > scores.max() + least)
         order = np.argsort(-scores[level, node, total], kind="stable")[: max(8, FITTED // size**2)]

@@ -126,7 +126,7 @@ class Recency(Tabular):
         return replace(plain, probabilities=np.where(changed if same.ndim == 1 else changed[:, None], own, same))
 
     def _source(self, forecasts: Forecasts) -> Index:
-        """First expert with the same forecasts, for each expert, (N,); experts not learned from are distinct."""
+        """Number of each expert, (N,), which duplicates share; experts who were not learned from have their own."""
         distinct = np.arange(len(forecasts.experts))
         if self.experts is None or self.source is None:
             return distinct
@@ -183,7 +183,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, forecasts: Forecasts, source: Index) -> Counted:
-        """Return counts and ages of forecasts with times; `source` is the first expert with the same forecasts.
+        """Return counts and ages of forecasts with times; `source` (N,) numbers the experts, duplicates alike.
 
         Duplicates are as old as the first of them.
         """

@@ -186,7 +186,7 @@ class DenseContrasts(_Events):
 
     @property
     def options(self) -> Mask | None:
-        """Mask of classes that are no options of an event, with an axis for experts, (T, 1, K - 1); None without."""
+        """Mask of classes that are no options, with an axis for experts, (T, 1, K - 1); None if classes are shared."""
         return None if self.absent is None else self.absent[:, None, :]
 
     @cached_property

@@ -47,7 +47,7 @@ class DefaultFit:
     topics: TopicEffects | None = None
 
     def of_all(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
-        """Return the fit of all experts, with the beliefs `believed`, from this one of distinct experts."""
+        """The fit for all experts, with the beliefs `believed`, from this one, in which duplicates are one expert."""
         new, first, (n, d) = duplicates.new, duplicates.first, (len(duplicates.source), self.bias.shape[1])
         bias, centre, parts, marginal = believed.biases(d), self.extremes.centre, duplicates.parts(self.parts), None
         bias = np.where(new[:, None], bias - bias[first].sum(axis=0) / max(len(first), 1), 0.0)
@@ -123,7 +123,7 @@ def with_weights(parts: Parts, weights: Array) -> Parts:
 
 
 def believed_limit(believed: Believed) -> float:
-    """Limit to which extremes are moderated: the user's if given, inf if all else is assessed, else the usual."""
+    """Limit to which extremes are moderated: the user's if given, inf if all else is assessed, else the default."""
     if believed.limit is not None:
         return believed.limit
     return np.inf if believed.assessed else USUAL_LIMIT

@@ -30,7 +30,7 @@ FLAT, RIDGE = 1e-7, 1e-13
 
 @dataclass(frozen=True, eq=False)
 class LogPools:
-    """Pools L* = L° + a + Σ w_i (L_i − L°), one for each of B samples."""
+    """Pools that add log-odds, one for each of B samples: L° + a + Σ w_i (L_i − L°), L° being the prior's."""
 
     weights: Array  # (B, N)
     intercept: Array  # (B,)
@@ -74,7 +74,7 @@ def mean_scores(log_odds: Array, y: Mask) -> Array:
 
 
 def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
-    """Return the mean of each column of `x` (B, T, N) where Y = 0, and where Y = 1, (B, N) each."""
+    """Return the means of the columns of `x` (B, T, N) over events with Y = 0, and with Y = 1, (B, N) each."""
     happened = y[:, None, :].astype(np.float64)
     one = (happened @ x)[:, 0] / y.sum(axis=1)[:, None]
     zero = ((1.0 - happened) @ x)[:, 0] / (~y).sum(axis=1)[:, None]
@@ -93,7 +93,7 @@ def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
 
 
 def gaussian_pools(x: Array, y: Mask) -> LogPools:
-    """Return log pools with weights 2 Σ̂⁻¹ μ̂, from sample means and the full sample covariance (section 5.4).
+    """Return Gaussian pools, of weights 2 Σ̂⁻¹ μ̂, from sample means and the full sample covariance (section 5.4).
 
     Raises numpy.linalg.LinAlgError if a covariance is singular.
     """

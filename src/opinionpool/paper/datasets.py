@@ -49,7 +49,7 @@ class DataSet:
 
 
 def simulated_panel(n: int, correlation: float, variance: float) -> Panel:
-    """Return a panel of `n` exchangeable experts with contrast mean 1 (paper, section 5.1).
+    """Return a panel of `n` equal experts, whose log-odds have mean 1 if Y = 1 and −1 if not (paper, section 5.1).
 
     >>> simulated_panel(10, 0.5, 2.0).weights[:2].round(4)
     array([0.1818, 0.1818])
@@ -149,7 +149,7 @@ def expectations(data: DataSet) -> Expected | None:
 
 
 def gaussian_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
-    """Return expected scores of the Gaussian pool of N experts, (P,): C* given Y = 1 is N(μ*, 2μ*), equation 25.
+    """Expected scores of the Gaussian pool of N experts, (P,), whose log-odds are N(μ*, 2μ*) given Y = 1 (equation 25).
 
     >>> gaussian_scores([10], 0.5, 1.0).round(3), gaussian_scores([10], 0.5, 2.0).round(3)
     (array([0.689]), array([0.455]))

@@ -54,7 +54,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Scores on a data set by the number of experts."""
+    """Scores of the pools on a data set, by the number of experts."""
 
     data: DataSet
     numbers: npt.NDArray[np.intp]  # (P,); numbers of experts N

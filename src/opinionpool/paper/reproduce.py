@@ -39,7 +39,7 @@ STYLE = "\n" + Path(__file__).with_name("paper.css").read_text(encoding="utf-8")
 
 @dataclass(frozen=True)
 class Section:
-    """Section of the page."""
+    """Section of the page: its title, paragraphs, pictures, claims and a table."""
 
     title: str
     text: tuple[str, ...] = ()  # paragraphs
@@ -167,7 +167,7 @@ def _curves(
     folder: Path, stem: str, label: str, caption: str, x: Numbers, curves: Sequence[tuple[str, Array]],
     labels: tuple[str, str], legend: str, *, head: str, every: int = 1,
 ) -> Html:  # fmt: skip
-    """Draw a figure of curves into files, and return it as HTML with every `every`-th number as a table."""
+    """Draw a figure of curves into files, and return it as HTML with the curves' numbers as a table."""
     names = [name.replace(" = ", "_").replace("κ", "kappa").replace("ρ", "rho") for name, _ in curves]
     rows = zip(x.tolist(), *(y.tolist() for _, y in curves), strict=True)
 
@@ -218,7 +218,7 @@ def _score_section(
 
 
 def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
-    """Draw a figure of scores into files, and return it as HTML with its numbers."""
+    """Draw a figure of scores by the number of experts into files, and return it as HTML with its numbers."""
     lines, rows = [], []
     for method in (*METHODS, DEFAULT):
         known = None if e is None or method in {DEFAULT, "logistic", "linear"} else e.of(method)

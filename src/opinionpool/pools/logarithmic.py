@@ -175,7 +175,7 @@ def _shared_errors(sample: TrainingEvents) -> tuple[float, float]:
 
 
 class Recalibrated(LogOddsPool):
-    """Recalibrated mean log-odds of the experts present: L* = L° + a + b · mean(L_i − L°), with a and b learned."""
+    """Recalibrated mean log-odds of the experts present: prior L° + a + b · mean(L_i − L°), with a and b learned."""
 
     title = "Recalibrated log-odds"
     options = MappingProxyType(

@@ -39,10 +39,7 @@ class Option(NamedTuple):
 
 
 class Pool(ABC):
-    """Abstract base class of all pools; a subclass needs a `title`, and `combine`, its rule for forecasts present.
-
-    A subclass needs a `title` and `combine`.
-    """
+    """Abstract base class of all pools; a subclass needs a `title`, and `combine`, its rule for forecasts present."""
 
     title: ClassVar[str]  # name of the pool in texts
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})  # by the name that `fit_pool` takes
@@ -114,7 +111,7 @@ class Pool(ABC):
 
 
 class LogOddsPool(Pool):
-    """Base class of pools with the answer L* = L° + a + Σ_i w_i (L_i − L°), with weights w and intercept a."""
+    """Base class of pools that add log-odds: prior L° + intercept + Σ_i w_i (L_i − L°), with weights w."""
 
     scale: ClassVar[str | None] = "log-odds"
 

@@ -171,7 +171,7 @@ def _log_likelihood_ratio(voted: Array, sensitivity: Array, specificity: Array) 
 
 
 class MeanScore(Recalibrated):
-    """Calibrated mean probability (or score) of the experts present: L* = L° + a + b (logit(mean) − L°).
+    """Calibrated mean probability (or score) of the experts present: prior L° + a + b (logit(mean) − L°).
 
     Parameters
     ----------

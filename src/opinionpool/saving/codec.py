@@ -58,7 +58,7 @@ Label = str | bool | int | float
 
 @dataclass(frozen=True)
 class Kind:
-    """Description of a type that can be saved: its name, its fields, and how they are taken and put together."""
+    """Description of a type that can be saved: its name, its fields, and functions from and to these."""
 
     name: str  # name of the type in files
     python: type

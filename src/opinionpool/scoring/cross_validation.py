@@ -146,7 +146,7 @@ class Occasions:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of P pools on T events (or occasions), NaN where not scored."""
+    """Scores of P pools on T events, or on S occasions such as intervals of time; NaN where not scored."""
 
     # log_score, log_loss, brier: (T, P)
     log_score: Array
@@ -211,7 +211,7 @@ class _Mean:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Scores of P pools in-sample and out of sample."""
+    """Scores of P pools in cross-validation, in-sample and out of sample, and their answers."""
 
     pools: tuple[str, ...]  # names of the P pools that could be fitted
     inside: Array  # (P,); mean log score in-sample, by fits to all events
@@ -280,7 +280,7 @@ def base_rates(prior: Array | None, events: Forecasts) -> Array:
 
 @dataclass(eq=False)
 class _Run:
-    """Fits of pools to parts of a sample, with the notes that the fits make."""
+    """Fits of pools to parts of a sample of events in cross-validation, with the notes that the fits make."""
 
     sample: Forecasts  # events for the fits
     occasions: Occasions  # occasions for the scores

@@ -139,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Lower confidence limit of the mean of `values` (G,), `against` of which contradict it; negate for the upper."""
+    """Return the lower confidence limit of the mean of G `values`; the signs of `against` clusters speak against it."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))
@@ -152,7 +152,7 @@ def _low(values: Array, against: int, tail: float) -> float:
 
 
 def _tail(influence: Array, level: float, seed: int) -> float:
-    """The tail probability on each side of each interval such that all intervals cover simultaneously with `level`."""
+    """Tail probability on each side of the intervals, such that all cover their means simultaneously with `level`."""
     from scipy.special import ndtr
 
     number = influence.shape[1]

@@ -119,7 +119,7 @@ class Tally:
         self._join(other.names, other.parts)
 
     def rates(self, labels: str, level: float) -> Rates:
-        """Shares of events that happen by group, with intervals of probability `level`; `labels` as for `op.rates`."""
+        """Share of events that happen in each group, with intervals of probability `level`; `labels` as in `rates`."""
         order = np.argsort(self.names)
         data = self.parts[0][0]
         data = data._replace(counts=data.counts[:, order])

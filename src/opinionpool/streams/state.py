@@ -378,7 +378,7 @@ class StreamSource:
         return Seen(totals.events.copy(), totals.counts.copy(), self.state.present(), notes)
 
     def sums(self, request: Request) -> Sums | None:
-        """Return sums over all events; None if floors do not allow it, or the full structure lacks forecasts."""
+        """Return sums over all events; None if they have other floors, or lack forecasts for a full covariance."""
         totals = self._filled.totals
         found = totals.evidence(laplace_prior(totals.events) if totals.prior is None else totals.prior)
         if found is None or (request.kind == "full" and not found[0].complete):
