@@ -81,7 +81,7 @@ def fit_means(
 
 
 def sample_means(evidence: ResolvedEvents) -> Means:
-    """Return each expert's bias and contrast by least squares, from the expert's own forecasts on resolved events."""
+    """Each expert's bias and contrast (mean log-odds given the outcome) by least squares, from its own forecasts."""
     marginals = evidence.marginals
     return fit_means(marginals.count[:-1], marginals.mean[:-1], marginals.square[0], evidence.design)
 

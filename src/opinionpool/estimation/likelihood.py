@@ -53,7 +53,7 @@ class Design:
         *,
         intercept: bool = False,
     ) -> Design:
-        """The design with one coefficient for each expert in `contrasts` (T, N, K - 1), and `offset` (T, K - 1)."""
+        """The design with a coefficient for each expert, on `contrasts` (T, N, K - 1), and `offset` (T, K - 1)."""
         t, _, d = contrasts.shape
         features = np.ones((1, t)) if intercept else np.empty((0, t))
         offset = np.zeros((d, t)) if offset is None else np.broadcast_to(offset, (t, d)).T

@@ -137,13 +137,13 @@ class _Problem:
 
     @cached_property
     def _extents(self) -> Array:
-        """Largest absolute values of each expert's contrasts less `_shift`, (N, K - 1)."""
+        """Largest absolute regressors of each expert, less `_shift`, (N, K - 1)."""
         x = np.moveaxis(self.design.columns, -1, 0)
         return np.asarray(np.maximum(x.max(axis=0) - self._shift, self._shift - x.min(axis=0)))
 
     @cached_property
     def _shift(self) -> Array:
-        """Each expert's mean contrasts, (N, K - 1), subtracted if the intercept has no penalty; else 0."""
+        """Each expert's mean regressors, (N, K - 1), to subtract if the intercept has no penalty; else 0."""
         columns = self.design.columns
         if not self._free[: self._first].any():
             return np.zeros(columns.shape[:2])
@@ -171,7 +171,7 @@ class _Problem:
 
     @cached_property
     def _turn(self) -> Array:
-        """Matrix (Q, Q) from coefficients of contrasts less `_shift` to coefficients of the contrasts themselves."""
+        """Matrix (Q, Q) from coefficients of regressors less `_shift` to coefficients of the regressors themselves."""
         turn = np.eye(self.design.size)
         if self._first:
             turn[: self._first, self._first :] = -self._shift.T

@@ -41,7 +41,7 @@ class Observations:
         return int(self.contrasts.shape[2])
 
     def basis_with(self, directions: Array) -> Array | None:
-        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if M would be N."""
+        """Orthonormal basis (N, M) of the span of experts' regressors and `directions` (B, N); None if M would be N."""
         t, n, d = self.contrasts.shape
         if n <= t * d + 1:
             return None
@@ -52,12 +52,12 @@ class Observations:
         return row_basis(np.concatenate([distinct, rows]))
 
     def design(self) -> Design:
-        """Return the regression of outcomes on an intercept and N experts' contrasts, which are not copied."""
+        """Return the regression of outcomes on an intercept and a column for each of N experts, without a copy."""
         columns, one = np.transpose(self.contrasts, (1, 2, 0)), np.ones((1, len(self.contrasts)))
         return Design(columns, one, self.offset.T, self.outcomes, self.weight)
 
     def design_along(self, basis: Array | None) -> Design:
-        """Regression of outcomes on an intercept and M combinations `basis` (N, M) of contrasts; None: each."""
+        """Regression of outcomes on an intercept and M combinations `basis` (N, M) of experts; None: each expert."""
         t, _, d = self.contrasts.shape
         seen = self.contrasts if basis is None else np.swapaxes(np.tensordot(self.contrasts, basis, (1, 0)), 1, 2)
         seen = np.transpose(seen, (1, 2, 0))

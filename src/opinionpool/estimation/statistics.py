@@ -66,15 +66,15 @@ class MeanDesign:
 
     @property
     def squares(self) -> Array:
-        """Squared norm of each group's signature, (G,)."""
+        """Squared norm of each group's signature (log-ratios that point to the outcome), (G,)."""
         return inner_products(self.signature, self.signature)
 
     def events(self, weight: Array) -> float:
-        """Number of events: the sum of `weight` (G,) over groups with a signature; each event is in one of them."""
+        """Number of events: the sum of `weight` (G,) over groups in which each event is once."""
         return float(weight.sum() if self.biased else weight[self.squares > 0].sum())
 
     def mean_square(self, weight: Array) -> float:
-        """Mean over events of the squared norm of the signature, from the groups' `weight` (G,)."""
+        """Mean over events of the squared norm of the signature; `weight` (G,) are the groups' weights."""
         return float(self.squares[0] if self.biased else self.squares @ weight / max(self.events(weight), 1e-300))
 
 

@@ -81,7 +81,7 @@ Given: TypeAlias = Belief | float | tuple[float, float] | Mapping[str, float] | 
 
 
 class _Range(NamedTuple):
-    """Possible values of a feature: above `least` (or from `least` on, if `closed`), up to `most`."""
+    """Possible values of a feature (such as the bias): above `least` (from `least` on, if `closed`), up to `most`."""
 
     least: float
     most: float
@@ -159,7 +159,7 @@ class ExpertBeliefs:
             )
 
     def get(self, name: str) -> Belief | None:
-        """Return the belief about the feature `name`; None if there is none."""
+        """Return the belief about the feature `name`, such as "bias" or "calibration"; None if there is none."""
         if type(name) is not str or name not in _names(self):
             one_of(name, "name", _names(self))
         found = getattr(self, name)
@@ -178,7 +178,7 @@ class ExpertBeliefs:
 
     @property
     def given(self) -> dict[str, Belief]:
-        """Beliefs that were given, by name of the feature."""
+        """Beliefs that were given, by name of the feature, such as "bias"."""
         found = ((name, self.get(name)) for name in _names(self))
         return {name: belief for name, belief in found if belief is not None}
 
@@ -327,7 +327,7 @@ def _toml_advice(raw: bytes, error: str) -> str:
 
 
 def _assessed(name: str, given: object) -> Belief | None:
-    """Return `given` as a belief of infinite worth; None if no value is given, so that the feature is learned."""
+    """Return `given` as a belief of infinite worth, which outcomes do not change; None if no value is given."""
     if given is None:
         return None
     belief = Belief.of(given, name)

@@ -101,11 +101,11 @@ class ClassWeights:
 
     @cached_property
     def between(self) -> Array:
-        """Orthonormal basis of differences between the distinct experts (vectors with a sum of 0), (V, V - 1)."""
+        """Orthonormal basis of differences between the V distinct (not duplicate) experts, (V, V - 1)."""
         return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
 
     def matrices(self, coefficients: Array) -> Array:
-        """Matrices A_i (V, K - 1, K - 1) by which the distinct experts' contrasts add to the answer's log-ratios."""
+        """Matrices A_i (V, K - 1, K - 1) by which each of V experts' forecasts adds to the answer's log-ratios."""
         n, d = len(self.first), self.free
         blocks = coefficients[d:].reshape(n, d, d)
         beyond = believed_slope(n) / n * blocks[0] + np.tensordot(self.between, blocks[1:], 1)

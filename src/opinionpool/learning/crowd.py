@@ -312,7 +312,7 @@ class _AtLimit:
         return found
 
     def observed(self, panels: list[Pooled]) -> Observations:
-        """Return the data of a regression of `judged` outcomes on the contrasts pooled by each of `panels`."""
+        """Return data to regress `judged` outcomes on the log-ratios pooled by each of `panels`."""
         contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.judged[1]
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
@@ -382,7 +382,7 @@ class _AtLimit:
         return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
 
     def reuse_correction(self) -> float:
-        """Factor from 0 to 1 on open events' answers, because their forecasts were also used to learn features."""
+        """Factor from 0 to 1 on open events' answers, as their forecasts were also used to learn about experts."""
         if self.opened is None:
             return 1.0
         worths, models, features, _ = self.chosen
@@ -436,12 +436,12 @@ LEAST_SUM, LEAST_CONTRAST = 0.1, 1e-9
 
 
 def averaged(features: Callable[[float], Features], worths: Array) -> Features:
-    """Mean of `features(worth)` over the shrinkage strengths `WORTHS`, which have the probabilities `worths`."""
+    """Mean of experts' `features(worth)` over shrinkage strengths `WORTHS`, whose probabilities are `worths`."""
     return Features.averaged([features(each) for each in WORTHS], worths)
 
 
 def _mixed(panels: list[Pooled], slopes: Array) -> Array:
-    """Return the sum of the panels' pooled contrasts, each times its slope, (T, K - 1)."""
+    """Return the sum over `panels` of pooled log-ratios (less the prior's) times each panel's slope, (T, K - 1)."""
     return np.asarray(sum(slope * each.contrasts for slope, each in zip(slopes.tolist(), panels, strict=True)))
 
 

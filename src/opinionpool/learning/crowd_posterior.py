@@ -40,7 +40,7 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """Return the posterior from `fit` for B `panels`: contrasts (B, N), which are nested (B,), and parameters."""
+        """The posterior from `fit` for B alternative `panels`: contrasts (B, N), which are nested, parameters."""
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))
@@ -74,12 +74,12 @@ class CrowdPosterior(Posterior):
 
     @property
     def _panels(self) -> list[Parts]:
-        """Parameters of each of the B panels."""
+        """Parameters of each of the B alternative panels."""
         pairs = zip(self.contrast, self.nested.tolist(), strict=True)
         return [replace(self.parts[int(nested)], contrast=own) for own, nested in pairs]
 
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Derivatives of the events' log-ratios by the intercept and the panels' slopes, (T, K - 1 + B, K - 1)."""
+        """Derivatives of events' log-ratios by the intercept and B panels' slopes, (T, K - 1 + B, K - 1)."""
         beyond, d = self._beyond_bias(panel, batch, rows, extremes), batch.classes - 1
         each = np.stack([part.total(beyond, np.zeros((1, 1, 1))) for part in self._panels], axis=1)
         intercept = np.broadcast_to(np.eye(d), (len(each), d, d))

@@ -88,7 +88,7 @@ def default_fit(
 def _distinct(
     data: DenseContrasts, believed: Believed, every: Blocks | None = None
 ) -> tuple[Duplicates, DenseContrasts, Believed, Array]:
-    """Duplicates among experts; contrasts and beliefs without them; and L° less the believed prior, (K - 1,)."""
+    """Duplicates among experts; forecasts and beliefs without duplicates; L° less the believed prior, (K - 1,)."""
     blocks = (block.contrasts for block in every()) if every else ()
     duplicates = Duplicates.among(data.contrasts, data.experts, believed.named, blocks)
     data = data.by(duplicates.first)

@@ -123,13 +123,13 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """`values` (N,), new experts' multiplied by `believed` (N,) relative to its mean for distinct experts."""
+        """Return `values` (N,), with those of experts without forecasts scaled by their `believed` values (N,)."""
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
 
     def _dependence(self, among: Dependence, source: Index) -> Dependence:
-        """Correlation of P experts, each of whom repeats one distinct expert (`source`), from theirs, `among`."""
+        """Correlation of P experts, from that of the distinct ones, `among`; `source` (P,) says whom each repeats."""
         n, known, new = len(source), source >= 0, source == NEW
         if known.all():
             return among

@@ -34,7 +34,7 @@ class Features:
     spread: Array
 
     def among(self, rows: Index | slice) -> Features:
-        """Return the features of the experts, or forecasts, at the positions `rows`."""
+        """Return bias, contrast and spread of the experts, or for the forecasts, at the positions `rows`."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
 
     @classmethod
@@ -56,7 +56,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Hierarchical fit of a crowd: its features, and sums from which each expert's shrunken features follow."""
+    """Hierarchical fit of a crowd: its bias, contrast, spread, and sums from which each expert's own follow."""
 
     bias: Array  # (K - 1,)
     # contrast, variance, correlation: the crowd's
@@ -73,7 +73,7 @@ class Hierarchy:
 
     @classmethod
     def learn(cls, cells: Cells, believed: Believed, start: Start | None = None) -> Hierarchy:
-        """Fit the hierarchy: errors shared on an event, experts' features and the crowd's features are updated in turn.
+        """Fit the hierarchy by rounds that update errors shared on an event, the experts' features and the crowd's.
 
         `start` is the `start` of a hierarchy for nearly the same forecasts.
         """
@@ -134,7 +134,7 @@ class Hierarchy:
         return np.array([own * of_bias, own * of_contrast, 0.5 / (worth + self.sums.count)])
 
     def _open(self, worth: float) -> tuple[Array, Array, Array]:
-        """Variance of each expert's own errors, and variances of bias and contrast relative to it, (N,) each."""
+        """Variance of each expert's own errors; variances of its bias and its contrast, relative to that, (N,) each."""
         ridge = _worth(worth, biased=self.biased)
         own = (worth * self.variance + self.own_squares) / (worth + self.sums.count)
         # What all on an event share is taken out before bias and contrast are found.
@@ -142,7 +142,7 @@ class Hierarchy:
 
 
 def _worth(worth: float, *, biased: bool) -> tuple[float, float]:
-    """Numbers of forecasts that the crowd's bias and contrast count as; infinite for the bias if not `biased`."""
+    """Numbers of forecasts that the crowd's bias and contrast count as, beside an expert's own; inf if not `biased`."""
     return (worth if biased else np.inf), worth
 
 

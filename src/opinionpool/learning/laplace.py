@@ -272,7 +272,7 @@ def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
 def _by_modes(
     found: Levels, pairs: Pairs, seen: tuple[Observations, Design], nodes: Nodes, *, covariances: bool
 ) -> Pairs:
-    """Return the posteriors `pairs` (by node and sum of weights) about their own modes, each found by a search.
+    """Return the posteriors `pairs` (by alternative prior and sum of weights) about their own modes, found by search.
 
     Slopes of topics multiply the common answer at the mean.
     """

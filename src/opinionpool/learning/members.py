@@ -50,7 +50,7 @@ class Members:
 
     @classmethod
     def prior(cls, believed: Believed) -> Members | None:
-        """The mixture before any outcome, for distinct experts; None for a single expert, or if beliefs were given."""
+        """Return the mixture before any outcome, without duplicates; None for one expert, or if beliefs were given."""
         n, shares = len(believed), np.array(MEMBERS)
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 

@@ -138,19 +138,19 @@ class Nodes:
 
     @property
     def deviations(self) -> Array:
-        """Covariance of the experts' weights at each node, given their sum s and mean s `direction`, (B, N, N)."""
+        """Covariance of the experts' weights in each alternative prior, given their sum s, (B, N, N)."""
         if self.own is not None:
             return np.asarray(self.own @ np.swapaxes(self.own, 1, 2))
         h, tau = self.across()
         return tau[:, None, None] ** 2 * (np.eye(h.shape[1]) - h[:, :, None] * h[:, None, :])
 
     def across(self) -> tuple[Array, Array]:
-        """Direction h, (B, N), and scale τ, (B,), of the weights' covariances τ² (I − hh') given their sum, by node."""
+        """Direction h (B, N), scale τ (B,) of the weights' covariance given their sum, τ² (I − hh'), by node."""
         v = self.direction
         return v / np.sqrt(np.einsum("bi,bi->b", v, v))[:, None], self.weight_sd
 
     def spread(self) -> Array:
-        """Covariance of the experts' weights given their sum, averaged over the nodes, (N, N)."""
+        """Covariance of the experts' weights given their sum, averaged over the alternative priors, (N, N)."""
         if self.own is not None:
             wide = np.moveaxis(self.own * np.sqrt(self.probability)[:, None, None], 0, 1).reshape(self.own.shape[1], -1)
             return np.asarray(wide @ wide.T)

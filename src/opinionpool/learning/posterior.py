@@ -47,7 +47,8 @@ class Limits(NamedTuple):
 class Posterior(Tabular):
     """Posterior of intercept and weights as a mixture of M normals, and of the hyperparameters behind it.
 
-    Of the pool L* = L° + a + Σ w_i u_i, a is the intercept, w are the weights and u the robust contrasts.
+    Of the pool L* = L° + a + Σ w_i u_i, in log-odds, L° is the prior, a the intercept, w are the weights and u the
+    experts' moderated log-odds less the prior's.
 
     Attributes
     ----------
@@ -254,7 +255,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """For each coefficient of all experts: the distinct experts' coefficient that it is from, and its share of that."""
+    """For each coefficient with duplicates: its number among those without duplicates, and its share of that one."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])

@@ -84,11 +84,11 @@ class Feature:
 
     @property
     def certain(self) -> bool:
-        """True if all beliefs are certain, so that the feature is not learned."""
+        """True if all beliefs are certain, so that this feature (such as the calibration) is not learned."""
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
-        """Return beliefs about distinct experts: means over duplicates, geometric if `logs`, weighted by worth."""
+        """Beliefs about experts without duplicates: means over duplicates, weighted by worth, geometric if `logs`."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
         assigned = source >= 0
         np.maximum.at(worth, source[assigned], self.worth[assigned])
@@ -222,7 +222,7 @@ class Believed:
         return np.tile(value, (1, d))
 
     def among(self, source: npt.NDArray[np.intp], groups: int) -> Believed:
-        """Beliefs about distinct experts; `source` (N,) is each expert's distinct expert, below 0 if none."""
+        """The beliefs about experts without duplicates; `source` (N,) says whom each repeats, below 0 for none."""
         if len(self) == groups and (source == np.arange(groups)).all():
             return self
         return replace(

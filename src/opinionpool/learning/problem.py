@@ -249,7 +249,7 @@ class Problem:
         return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
 
     def _evidence(self, floor: float) -> ResolvedEvents:
-        """Statistics of contrasts if every expert answered every event, else the contrasts as rows."""
+        """Resolved events for estimates by averages: as statistics if every expert answered all, else as rows."""
         forecasts = self.forecasts
         event, expert = forecasts.event_index, forecasts.expert_index
         t, n = forecasts.shape

@@ -132,7 +132,7 @@ def topic_roots(d: int) -> Array:
 
 
 class Pairs(NamedTuple):
-    """M pairs of an alternative (node) of the prior and a normal of the weights' sum, with posterior moments."""
+    """M pairs of an alternative prior (node) and a normal of the weights' sum, with posterior moments of each."""
 
     level: Index  # (M,)
     node: Index  # (M,)
@@ -155,7 +155,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """Posterior covariances of the weights at B nodes of the prior, given intercept and sum: V diag(g) V' − cc'."""
+    """Posterior covariances of the weights, given intercept and sum, under each of B alternative priors (nodes)."""
 
     vectors: Array  # (B or 1, N, P); V
     gain: Array  # (B, P); g
@@ -164,7 +164,7 @@ class Deviations:
 
     @classmethod
     def of(cls, curvature: Array, nodes: Nodes) -> Deviations:
-        """Return the covariances at all `nodes`, for a log-likelihood with the `curvature` (N, N) in the weights."""
+        """Return the covariances under all alternative priors `nodes`; `curvature` (N, N) is the log-likelihood's."""
         if nodes.own is not None:
             turned = np.swapaxes(nodes.own, 1, 2)
             factor = np.linalg.cholesky(turned @ (curvature @ nodes.own) + np.eye(len(turned[0])))
@@ -180,14 +180,14 @@ class Deviations:
         return cls(vector[None], gain, less, (np.log(precision).sum(axis=1) + np.log(part)) / 2.0)
 
     def times(self, x: Array) -> Array:
-        """Return each node's covariance times `x` (B, Q, M), of which only the last N rows are for weights."""
+        """Return the covariance under each prior times `x` (B, Q, M), of which only the last N rows are for weights."""
         own, found = x[:, -self.vectors.shape[1] :], np.zeros(x.shape)
         inner = self.gain[..., None] * _each_times(np.swapaxes(self.vectors, 1, 2), own)
         found[:, -own.shape[1] :] = _each_times(self.vectors, inner) - self.less[..., None] * (self.less[:, None] @ own)
         return found
 
     def whole(self, nodes: Index, size: int) -> Array:
-        """Return the covariances of Q = `size` coefficients at `nodes`, (M, Q, Q), 0 except between weights."""
+        """Return covariances of Q = `size` coefficients under the priors `nodes` (M,), 0 except between weights."""
         node, place = np.unique(nodes, return_inverse=True)
         vectors, less = self.vectors[node if len(self.vectors) > 1 else [0]], self.less[node]
         found = np.zeros((len(node), size, size))
@@ -206,7 +206,7 @@ def _each_times(matrices: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Posterior of Q coefficients at B nodes of the prior and J normals of the weights' sum, by one expansion."""
+    """Posterior of Q coefficients under B alternative priors (nodes) and J normals of the weights' sum."""
 
     score: Array  # (B, J); log of the prior probability times the marginal likelihood
     mean: Array  # (B, J, Q)
@@ -216,7 +216,7 @@ class Approximation:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        """Log marginal likelihood of the outcomes, over all nodes and normals of the sum."""
+        """Log marginal likelihood of the outcomes, over all alternative priors and normals of the sum."""
         return float(np.logaddexp.reduce(self.score, axis=None))
 
     @property
@@ -225,7 +225,7 @@ class Approximation:
         return np.asarray(np.einsum("bj,bjq->q", posterior_probabilities(self.score, 1.0), self.mean))
 
     def covariances(self, node: Index, total: Index) -> Array:
-        """The covariances of the coefficients, (M, Q, Q), at M pairs of a `node` and a normal of the sum, `total`."""
+        """Return covariances of the coefficients, (M, Q, Q), under M priors `node` and normals of the sum, `total`."""
         along = self.along[node]
         found = along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
         found += self.deviations.whole(node, along.shape[1])
@@ -315,7 +315,7 @@ class Levels:
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:
-        """Pairs (node, sum of weights) with log p above the largest plus `least` < 0; fewer for a large `size`."""
+        """Pairs (prior, sum of weights) with log p above the largest plus `least` < 0; fewer for a large `size`."""
         scores = np.array([own.found.score + own.log_prior for own in self.each])
         level, node, total = np.nonzero(scores > scores.max() + least)
         order = np.argsort(-scores[level, node, total], kind="stable")[: max(8, FITTED // size**2)]

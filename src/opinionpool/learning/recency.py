@@ -170,7 +170,7 @@ class ByAge(NamedTuple):
         return cls(share[:, None] * contrast + (1.0 - share[:, None]) * common, number, total, left)
 
     def worth(self, correlation: float) -> Array:
-        """Factor on discounted contrasts, (T,): how much old forecasts say together, if experts have `correlation`."""
+        """Factor on discounted log-ratios, (T,): how much old forecasts say together, if experts have `correlation`."""
         count = np.maximum(self.number, 1.0)
         return self.left * believed_slope(np.maximum(self.total, 1.0), correlation) / believed_slope(count, correlation)
 

@@ -98,7 +98,7 @@ class _Events(ABC):
     @cached_property
     @abstractmethod
     def cells(self) -> SparseContrasts:
-        """The contrasts as rows, one for each forecast."""
+        """Log-ratios of forecasts less the prior's as rows, one for each forecast."""
 
     def distrust(self) -> Array:
         """How far the prior's log-ratios L° are from the believed ones, (K - 1,): 0 unless L° is Laplace's estimate.
@@ -124,7 +124,7 @@ class SparseContrasts(_Events):
     contrasts: Array = field(metadata=CELL)  # (M, K - 1); L − L°
 
     def among(self, used: Mask) -> SparseContrasts:
-        """Return the contrasts of the forecasts in the mask `used` (M,), and only the events of these forecasts."""
+        """Return only the forecasts in the mask `used` (M,), and only the events of these forecasts."""
         kept, row = np.unique(self.event[used], return_inverse=True)
         return replace(self, **taken(self, event=kept, cell=used) | {"event": row.ravel()})
 
@@ -164,18 +164,18 @@ class DenseContrasts(_Events):
     contrasts: Array = field(metadata=EVENT)  # (T, N, K - 1); L − L°, NaN where missing
 
     def on(self, events: Mask) -> DenseContrasts:
-        """Return the contrasts on only the events in the mask `events` (T,)."""
+        """Return the forecasts on only the events in the mask `events` (T,)."""
         return self if events.all() else replace(self, **taken(self, event=events))
 
     def by(self, experts: Index) -> DenseContrasts:
-        """Return the contrasts by only the experts at the positions `experts`, in that order."""
+        """Return the forecasts by only the experts at the positions `experts`, in that order."""
         if len(experts) == self.contrasts.shape[1]:
             return self
         names = tuple(self.experts[i] for i in experts.tolist())
         return replace(self, contrasts=self.contrasts[:, experts], experts=names)
 
     def among(self, first: Index, away: Array) -> DenseContrasts:
-        """Return the contrasts by only the experts `first`, on events they forecast, with the prior L° − `away`."""
+        """Return the forecasts by only the experts `first`, on events they answered, with the prior L° − `away`."""
         found = self.by(first).believing(away)
         return found.on(found.answered)
 

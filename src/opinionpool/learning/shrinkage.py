@@ -45,7 +45,7 @@ class MarginalFeatures:
         return np.asarray(self.calibration * self.contrast)
 
     def spread_over(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
-        """Return the features of all experts; `rows` maps values of distinct experts to values of all."""
+        """Return the features with duplicates; `rows` maps values of experts without duplicates to values of all."""
         return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
 
@@ -84,7 +84,7 @@ def believed_features(believed: Believed, d: int) -> MarginalFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of the experts' features, and how many events each belief counts as."""
+    """Prior means of the experts' biases, contrasts and variances, and how many events each belief counts as."""
 
     bias: Array  # (N, K - 1)
     # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance

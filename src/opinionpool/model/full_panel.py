@@ -26,7 +26,7 @@ from opinionpool.model.pooling import Settings
 
 
 class Rule(NamedTuple):
-    """Linear discriminant rule of n experts with contrasts x: class k scores Σ_i (x_i · direction_ik − constant_ik)."""
+    """Discriminant rule of n experts with log-ratios x: class k scores Σ_i (x_i · direction_ik − constant_ik)."""
 
     direction: Array  # (n, K - 1, K); Ω⁻¹ m_k for every class k
     constant: Array  # (n, K); each expert's part of ½ m_kᵀ Ω⁻¹ m_k

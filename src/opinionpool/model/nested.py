@@ -111,7 +111,7 @@ class NestedCorrelation:
         return solved
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
-        """Solve R x = `value` (m, T) by a Kalman smoother; steps have the process's `decay` and new variance `gap`."""
+        """Solve R x = `value` (m, T) by a Kalman smoother, whose state is times `decay` plus noise `gap` in a step."""
         noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
         errors, spreads = [], []
         for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):

@@ -146,12 +146,12 @@ class PoolingPanel(Tabular, ABC):
     @property
     @abstractmethod
     def accuracy(self) -> Array:
-        """Accuracy mu* of each expert, (N,) (paper, equation 15)."""
+        """Accuracy mu* of each expert by itself, in log-odds, (N,) (paper, equation 15)."""
 
     @property
     @abstractmethod
     def joint_accuracy(self) -> float:
-        """Accuracy mu* of the panel's pooled forecast (paper, equation 15)."""
+        """Accuracy mu* of the panel's pooled forecast, in log-odds (paper, equation 15)."""
 
     def weights_for(self, present: Mask) -> Array:
         """Return the weights of the experts that `present` (T, N) marks in each row, (T, N), 0 for the others."""

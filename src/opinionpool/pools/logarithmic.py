@@ -159,7 +159,7 @@ def _note_equal(sample: TrainingEvents) -> None:
 
 
 def _shared_errors(sample: TrainingEvents) -> tuple[float, float]:
-    """Mean correlation of two experts' errors (contrasts less their mean given the outcome), and its standard error."""
+    """Mean correlation of two experts' errors (log-odds less their mean given the outcome), and its standard error."""
     n, d, y = len(sample.experts), sample.classes - 1, sample.outcomes
     if n < 2 or len(np.unique(y)) < 2 or sample.forecasts.options is not None:
         return 0.0, 0.0

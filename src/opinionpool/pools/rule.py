@@ -125,7 +125,7 @@ class LogOddsPool(Pool):
         return np.asarray(contrast.reference + intercept + added)
 
     def parts(self, contrast: Contrasts, intercept: Array = NO_INTERCEPT, **parameters: Any) -> AnswerParts:  # noqa: ANN401
-        """Return the answer about one event as prior + intercept + sum of weights times contrasts."""
+        """Return the answer about one event as prior + intercept + sum of weights times log-odds less the prior's."""
         of_each, weights = contrast.contrasts[0], self.weights(contrast, **parameters)[0]
         a, none = np.broadcast_to(intercept, of_each.shape[1]), np.zeros_like(of_each)
         return AnswerParts("log-odds", none, of_each, weights, weights[:, None] * of_each, contrast.reference[0], a)
