@@ -104,7 +104,7 @@ class _Point(NamedTuple):
 
 
 def _moved(loss: Loss, at: _Point, step: Array, decrement: Array) -> _Point:
-    """Return the state after the steps `step` (s, P), each halved until the cost decreases enough."""
+    """Return the state after the steps `step` (s, P), each halved until the cost falls enough beside `decrement`."""
     length = np.ones(len(step))
     tried = _Point.of(loss, at.penalty, at.which, at.theta - step)
     while True:

@@ -303,7 +303,7 @@ class _AtLimit:
         return Pooled.by(model, self.judged[2], features).times(1.0 / self.sum)
 
     def features_otherwise(self, worth: float) -> Features:
-        """Bias, contrast and spread of each forecast's expert, learned without that forecast, or without its fold."""
+        """Bias, contrast, spread of each forecast's expert without that forecast or its fold, shrunken by `worth`."""
         judged, _, cells = self.judged
         found = self.otherwise.among(judged).features(worth)
         for rows, crowd in self.without:

@@ -148,7 +148,7 @@ class Regressions:
         return bias, contrast, np.maximum(self.square - 2.0 * fitted + size + both, 0.0), pivot
 
     def uncertain(self, worth: tuple[float, float], pivot: Array) -> tuple[Array, Array]:
-        """Posterior variances of a bias's log-ratios and of the contrast, (...) each, relative to the residuals'."""
+        """Posterior variances of bias and contrast, (...) each, relative to the residuals'; arguments as in `solve`."""
         count, d = self.count + worth[0], self.signs.shape[-1]
         return 1.0 / count + (self.signs**2).sum(axis=-1) / (d * count**2 * pivot), 1.0 / pivot
 

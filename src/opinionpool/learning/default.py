@@ -157,8 +157,8 @@ def _weighed(
 ) -> Members:
     """Return `members` (the mixture of pools) with posterior shares, by all outcomes or by a decisive sample.
 
-    `known` has the log pool's log marginal likelihood by all events and by the sample; where events have other weights
-    in comparisons, `again` computes it with these.
+    `rows` are the sample, `every` all events or None. `known` has the log pool's log marginal likelihood by all events
+    and by the sample; where events have other weights in comparisons, `again` computes it with these.
     """
     among = rows.in_comparison
     of_all, of_sample = known if among is rows else (None, again(among, None))

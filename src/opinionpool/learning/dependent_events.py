@@ -74,7 +74,8 @@ def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, wei
 
     Each of n events with a correlation of r counts as 1 / (1 + (n - 1) r), and as less if the first `days` groups,
     which are days, are correlated too. The logarithm is averaged over the posterior of r, so that one event moves it
-    little; `residuals` has, for each coefficient, score residuals (T, p) and how many of their columns are free.
+    little; `residuals` has, for each coefficient, score residuals (T, p) and how many of their columns are free;
+    `member` (T,) is each event's group.
     """
     size = np.bincount(member, weights=weight)
     grid = [(r, phi) for r in SHARED for phi in (LASTING if days > 1 and r > 0 else (0.0,))]

@@ -128,7 +128,7 @@ class Hierarchy:
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
-        """Posterior variances, (3, N), of each log-ratio of the bias, of the contrast and of the log spread."""
+        """Posterior variances, (3, N), of log-ratios of bias, of contrast and log spread; `worth` as in `features`."""
         own, of_bias, of_contrast = self._open(worth)
         # A variance has been seen so often as its worth and its forecasts say, each time with one of twice its square.
         return np.array([own * of_bias, own * of_contrast, 0.5 / (worth + self.sums.count)])
@@ -166,7 +166,7 @@ def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
-    """Error that each forecast shares with the others on its event, (M, K - 1), expected from their residuals."""
+    """Error that each forecast shares with the others on its event, (M, K - 1), expected from theirs by `rho`."""
     scale = spread[cells.expert]
     others = cells.number[cells.event] - 1.0
     z = residual / scale[:, None]

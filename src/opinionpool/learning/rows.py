@@ -229,7 +229,7 @@ def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Arr
 
 
 def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:
-    """Return a function of a point that gives the quadratic expansion of the log-likelihood of all events about it."""
+    """The function that expands the log-likelihood of all events about a point; `fill`, `extremes` as in `observed`."""
 
     def about(point: Array) -> Arrow:
         def some(rows: Block) -> Arrow:

@@ -31,7 +31,7 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Parameters of a panel of N experts: mean, spread and correlation of contrasts; duplicates share one weight."""
+    """Parameters of a panel of N experts: mean, spread and correlation of log-odds; duplicates share one weight."""
 
     contrast: Array  # (N,); contrast means mu
     # (N,); standard deviations sigma of the contrasts; 0 for an expert whose forecasts never vary, NaN for one whose
@@ -179,7 +179,7 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Return the pool weights (M,) of M forecasts; `contrast` and `spread` are their experts' mu and sigma, (N,)."""
+    """The pool weights (M,) of M forecasts; `contrast`, `spread` are all experts' mu and sigma, `dependence` is R."""
     signal, weights = contrast / spread, np.zeros(len(event))
     for _, cells, present in padded_cells(event, events):
         weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]

@@ -79,7 +79,7 @@ class Discriminant:
                 yield rows, columns, self._whole if np.array_equal(who, everybody) else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Mean over classes of each present expert's weight, (T, m), 0 where absent: trace of a matrix over K − 1."""
+        """Mean over classes of each present expert's weight on its forecast of the class, (T, m), 0 where absent."""
         weights = np.zeros(present.shape)
         for rows, columns, rule in self._rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]

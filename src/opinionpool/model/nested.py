@@ -133,7 +133,7 @@ class NestedCorrelation:
         return np.array(solved[::-1]).reshape(value.shape)
 
     def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
-        """Sums over pairs i, j of forecasts of one event: (R_ij / ρ) `values`_i · `values`_j, and (R_ij / ρ)²."""
+        """Sums by event, to estimate ρ, over pairs i, j of forecasts: (R_ij/ρ) `values`_i · `values`_j; (R_ij/ρ)²."""
         products, squares = np.zeros(events), np.zeros(events)
         for rows, cells, present in padded_cells(event, events):
             order, here, level, sign = self._places(present, expert[cells])

@@ -56,7 +56,7 @@ class Solver(Protocol):
         """Return the weights of the experts that `present` marks in each row, (T, m), 0 for others (model.md, 2.3)."""
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by `debiased` contrasts; 0 for NaN."""
+        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by log-ratios `debiased`; 0 for NaN."""
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
         """Sum of the experts' contributions by the log-ratios `levels` less `origin`, (T, K - 1)."""

@@ -139,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Return the lower confidence limit of the mean of G `values`; the signs of `against` clusters speak against it."""
+    """Lower confidence limit (tail probability `tail`) of the mean of `values`, of which `against` speak against it."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))
@@ -152,7 +152,7 @@ def _low(values: Array, against: int, tail: float) -> float:
 
 
 def _tail(influence: Array, level: float, seed: int) -> float:
-    """Tail probability on each side of the intervals, such that all cover their means simultaneously with `level`."""
+    """Tail probability on each side of intervals that simultaneously cover all means with probability `level`."""
     from scipy.special import ndtr
 
     number = influence.shape[1]

@@ -138,7 +138,7 @@ class EventSample:
         return {event.id: event for _, block in self.parts for event in block if event.id is not None}
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """The number of events that each event in the sample represents, (T,), and its own weight at `now`, (T,).
+        """The number of events that each sampled event in `block` represents, (T,), and its own weight at `now`, (T,).
 
         The numbers for one outcome add up to the weight of all events with it, `totals` (K,).
         """

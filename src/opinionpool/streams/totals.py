@@ -205,7 +205,7 @@ class Totals:
         return Statistics.empty(self.experts, k).add(ratios, outcomes, weight)
 
     def _lowest(self, q: Array, *, whole: bool) -> Array:
-        """Return the least probability of each class, (K,), in the forecasts so far and `q`."""
+        """The least probability of each class, (K,), so far and in `q`, of which no forecast is missing if `whole`."""
         if not q.size:
             return self.lowest
         if q.ndim > 2:
