@@ -19,11 +19,8 @@ def test_no_more_than_thirty_rows_each_with_its_meaning_and_study():
     assert every == {name for name in vars(constants) if name.isupper()}
 
 
-@pytest.mark.parametrize("name", [name for name in vars(constants) if name.endswith("PROBABILITIES")])
-def test_probabilities_of_a_grid_sum_to_one(name):
-    assert sum(getattr(constants, name)) == pytest.approx(1.0)
-
-
-def test_probabilities_of_kinds_and_members_sum_to_one():
-    assert sum(kind.probability for kind in constants.DEPENDENCE) == pytest.approx(1.0)
-    assert sum(constants.MEMBERS) == pytest.approx(1.0)
+def test_probabilities_sum_to_one():
+    grids = [values for name, values in vars(constants).items() if name.endswith("PROBABILITIES")]
+    assert grids
+    for each in (*grids, constants.MEMBERS, [kind.probability for kind in constants.DEPENDENCE]):
+        assert sum(each) == pytest.approx(1.0)

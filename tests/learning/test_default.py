@@ -125,7 +125,10 @@ class TestLearns:
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
         one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
         assert two.weights[[1, 3]] == pytest.approx([one.weights[1] / 2] * 2, rel=1e-6)
+        assert two.posterior.weight_sd(4)[1] == pytest.approx(one.posterior.weight_sd(3)[1] / 2, rel=1e-6)
+        assert two.members.follow[[1, 3]] == pytest.approx(one.members.follow[1] / 2)
         assert two.pool(x[:, [0, 1, 2, 1]]) == pytest.approx(one.pool(x), rel=1e-6)
+        assert np.array(two.interval(x[:, [0, 1, 2, 1]])) == pytest.approx(np.array(one.interval(x)), rel=1e-6)
         assert [note.code for note in two.notes] == ["clones"]
 
     @pytest.mark.parametrize("digits", [1, 2])
@@ -186,19 +189,6 @@ class TestLearns:
 
         assert loss(moved(x), moved(z)) < loss(x, z) + 0.015
 
-    def test_contrary_experts_are_reported(self):
-        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.5).simulate(300, seed=10)
-        learned = learn(Forecasts.from_array(x, 1 - y))
-        assert [note.code for note in learned.notes] == ["contrary"]
-        assert learned.notes[0].serious
-
-    def test_experts_who_know_nothing_are_rarely_taken_for_contrary_ones(self):
-        """A quarter of these had weights that add up to just below 0."""
-        rng = np.random.default_rng(11)
-        batches = [Forecasts.from_array(rng.random((400, 4)), rng.integers(0, 2, 400)) for _ in range(80)]
-        alarms = sum(any(note.code == "contrary" for note in learn(each).notes) for each in batches)
-        assert alarms <= 6
-
     @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
     def test_when_all_always_say_the_same_the_prior_stays(self, order):
         x = np.tile([0.7, 0.2], (20, 1))[:, order]
@@ -242,10 +232,3 @@ class TestOneOutcome:
             y[0] = first
             answers.append(learn(Forecasts.from_array(x, y, classes=[0, 1])).pool(x))
         assert n * np.abs(answers[1] - answers[0]).mean() < 1.0
-
-    def test_many_outcomes_overcome_what_is_believed(self):
-        rng = np.random.default_rng(3)
-        level = 4.0 * rng.normal(size=5_000)
-        y = (rng.random(5_000) < expit(2.0 * level)).astype(int)
-        found = learn(Forecasts.from_array(expit(level)[:, None], y)).pool([[0.6], [0.8]])
-        assert logit(found) == pytest.approx(2.0 * logit(np.array([0.6, 0.8])), rel=0.1)

@@ -120,18 +120,26 @@ class TestWhatTheDataCannotSay:
         assert learned.notes[0].code == "no-forecasts"
 
     @pytest.mark.parametrize(
-        ("columns", "y", "options", "told"),
+        ("columns", "y", "options", "error", "told"),
         [
-            ([[0.2, 0.8, 0.7]], [1, 1, 1], {}, "no resolved events with outcome 0"),
-            ([[0.2, 0.8]], [None, None], {}, "no resolved events with forecasts"),
-            ([[0.5] * 6], Y, {}, "no expert has forecasts that vary"),
-            ([[0.5] * 6], Y, {"structure": "exchangeable"}, "never vary within an outcome"),
-            ([A, [NAN] * 5 + [0.3]], Y, {"structure": "common"},
+            ([[0.2, 0.8, 0.7]], [1, 1, 1], {}, LearningError, "no resolved events with outcome 0"),
+            ([[0.2, 0.8]], [None, None], {}, LearningError, "no resolved events with forecasts"),
+            ([[0.5] * 6], Y, {}, LearningError, "no expert has forecasts that vary"),
+            ([[0.5] * 6], Y, {"structure": "exchangeable"}, LearningError, "never vary within an outcome"),
+            ([A, [NAN] * 5 + [0.3]], Y, {"structure": "common"}, LearningError,
              r"too few forecasts .* \(0 with outcome 0, 1 with outcome 1\)"),
+            # Experts who follow from others are named at the fit.
+            ([[0.57, 0.77, 0.49], [0.5, 0.12, 0.67], [0.63, 0.68, 0.37], [0.08, 0.4, 0.05]], [0, 1, 0], {},
+             LearningError, "leave their weights open; beliefs, as by default"),
+            *(([[0.0, 0.0, 1.0, 1.0]], [0, 0, 1, 1], {"structure": structure, "beliefs": "default"}, LearningError,
+               "use structure='auto' with beliefs='default'") for structure in ("full", "common", "independent")),
+            ([A], Y, {"structure": "whole"}, ArgumentError, "structure must be one of auto, full"),
+            ([A], Y, {"beliefs": "strong"}, ArgumentError, "it is 'strong'"),
+            ([A], Y, {"beliefs": {}}, ArgumentError, r"it is \{\}"),
         ],
     )  # fmt: skip
-    def test_errors_name_the_cause_and_the_way_out(self, columns, y, options, told):
-        with pytest.raises(LearningError, match=told):
+    def test_errors_name_the_cause_and_the_way_out(self, columns, y, options, error, told):
+        with pytest.raises(error, match=told):
             fit(columns, y, **options)
 
     def test_pairwise_covariances_are_never_used_as_they_are(self):
@@ -143,19 +151,6 @@ class TestWhatTheDataCannotSay:
         for structure in ("common", "exchangeable", "independent"):
             r = fit(x.T, y, structure=structure).panel.correlation
             assert np.linalg.eigvalsh(r)[0] > 0
-
-    def test_unknown_options(self):
-        with pytest.raises(ArgumentError, match="structure must be one of auto, full"):
-            fit([A], structure="whole")
-        with pytest.raises(ArgumentError, match="it is 'strong'"):
-            fit([A], beliefs="strong")
-        with pytest.raises(ArgumentError, match=r"it is \{\}"):
-            fit([A], beliefs={})
-
-    def test_a_structure_leaves_no_beliefs_to_turn_to(self):
-        for structure in ("full", "common", "independent"):
-            with pytest.raises(LearningError, match="use structure='auto' with beliefs='default'"):
-                learn(Forecasts.from_array([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1]), structure=structure)
 
 
 class TestPriors:
@@ -189,9 +184,3 @@ def test_tiny_panels_that_are_fitted_answer():
         assert np.isfinite(learned.pool(q)).all()
         answered += 1
     assert min(answered, refused) > 20
-
-
-def test_experts_who_follow_from_others_are_said_at_the_fit():
-    q = [[0.57, 0.5, 0.63, 0.08], [0.77, 0.12, 0.68, 0.4], [0.49, 0.67, 0.37, 0.05]]
-    with pytest.raises(LearningError, match="leave their weights open; beliefs, as by default"):
-        learn(Forecasts.from_array(q, [0, 1, 0]), beliefs=None)

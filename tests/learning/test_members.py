@@ -75,17 +75,6 @@ def test_outcomes_decide_between_members():
     assert learned.members.shares[1] > MEMBERS[1]
 
 
-def test_copies_count_once_and_who_forecast_nothing_changes_nothing():
-    x, y = panel(t=20)
-    one = learn(Forecasts.from_array(x, y))
-    two = learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
-    assert two.pool(x[:, [0, 1, 2, 1]]) == pytest.approx(one.pool(x), rel=1e-9)
-    assert two.members.follow[[1, 3]] == pytest.approx(one.members.follow[1] / 2)
-    blank = learn(Forecasts.from_array(np.column_stack([x, np.full(20, NAN)]), y))
-    assert blank.members.shares == pytest.approx(one.members.shares)
-    assert blank.members.follow[3] == 0
-
-
 def test_nothing_is_mixed_where_there_is_no_choice():
     x, y = panel(t=20)
     assert learn(Forecasts.from_array(x[:, :1], y)).members is None

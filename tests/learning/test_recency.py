@@ -201,12 +201,15 @@ def test_who_repeats_the_prior_or_always_says_the_same_moves_nothing():
         np.testing.assert_allclose(larger.predict_interval(more, prior=0.4, times=both), ends, rtol=0, atol=1e-10)
 
 
-def test_a_copy_shares_one_weight_and_moves_nothing(tmp_path):
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_copy_shares_one_weight_and_moves_nothing_also_if_it_was_made_later(later, tmp_path):
     rng = np.random.default_rng(8)
     q, y, made = drawn(rng, 60, 10.0)
     pool = op.GaussianPool().fit(q, y, prior=0.5, times=made)
     answers, ends = (f(q, prior=0.5, times=made) for f in (pool.predict_proba, pool.predict_interval))
-    more, times = (np.concatenate([each, each[:, [1, 1]]], axis=1) for each in (q, made))
+    days = later * (1 + np.arange(60) % 7)[:, None] * np.timedelta64(1, "D")
+    more = np.concatenate([q, q[:, [1, 1]]], axis=1)
+    times = np.concatenate([made, made[:, [1]] + days, made[:, [1]] + 2 * days], axis=1)
     with pytest.warns(op.OpinionPoolWarning, match="share one weight"):
         larger = op.GaussianPool().fit(more, y, prior=0.5, times=times)
     np.testing.assert_allclose(larger.predict_proba(more, prior=0.5, times=times), answers, rtol=0, atol=1e-10)
@@ -217,20 +220,6 @@ def test_a_copy_shares_one_weight_and_moves_nothing(tmp_path):
     np.testing.assert_array_equal(
         again.predict_proba(more, prior=0.5, times=times), larger.predict_proba(more, prior=0.5, times=times)
     )
-
-
-def test_a_copy_made_later_is_as_old_as_what_it_copies(tmp_path):
-    rng = np.random.default_rng(11)
-    q, y, made = drawn(rng, 60, 10.0)
-    pool = op.GaussianPool().fit(q, y, prior=0.5, times=made)
-    answers = pool.predict_proba(q, prior=0.5, times=made)
-    more = np.concatenate([q, q[:, [1, 1]]], axis=1)
-    days = (1 + np.arange(60) % 7)[:, None] * np.timedelta64(1, "D")
-    times = np.concatenate([made, made[:, [1]] + days, made[:, [1]] + 2 * days], axis=1)
-    with pytest.warns(op.OpinionPoolWarning, match="share one weight"):
-        larger = op.GaussianPool().fit(more, y, prior=0.5, times=times)
-    np.testing.assert_allclose(larger.predict_proba(more, prior=0.5, times=times), answers, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(larger.weights_[[1, 4, 5]], pool.weights_[1] / 3, rtol=1e-8)
 
 
 def test_before_outcomes_times_change_nothing(study):

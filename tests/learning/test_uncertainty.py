@@ -60,14 +60,6 @@ def test_the_first_outcome_hardly_widens_intervals():
     assert (np.median(ratio, axis=0) < 1.3).all()
 
 
-def test_clones_have_the_interval_of_one():
-    x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
-    one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
-    assert np.array(two.interval(x[:, [0, 1, 2, 1]])) == pytest.approx(np.array(one.interval(x)), rel=1e-6)
-    own, shared = (each.posterior.weight_sd(n)[1] for each, n in ((one, 3), (two, 4)))
-    assert shared == pytest.approx(own / 2, rel=1e-6)
-
-
 def test_what_has_no_interval_says_so():
     x, y = Panel.exchangeable(2, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
     with pytest.raises(LearningError, match="learned as 'full' does not say how sure it is"):
