@@ -31,11 +31,7 @@ def some(values: Any) -> np.ndarray:
 def described(state: Any, f: op.Forecasts, prior: Any = None, weight: Any = None) -> Record:
     """What a fitted pool answers, its weights, how sure it is, and what it learned of each expert."""
     answers = state.pool_forecasts(f, prior)
-    found: Record = {
-        "answers": some(answers),
-        "notes": sorted({note.code for note in state.notes}),
-        "weights": state.weights,
-    }
+    found: Record = {"answers": some(answers), "notes": _codes(state.notes), "weights": state.weights}
     if state.rule != "gaussian":
         found["parameters"] = {key: value for key, value in state.parameters.items() if key != "weights"}
         if state.rule in {"linear", "beta-linear", "log"}:
@@ -163,11 +159,8 @@ FLAT = {"separated", "one-event", "few-events", "sparse-crowd"}
 
 def tolerance_of(pool: str, kind: str) -> float:
     """How closely numbers of a pool are met."""
-    if pool in {"linear", "beta-linear", "dawid-skene"} or (
-        pool in {"log", "recalibrated", "mean-score"} and kind in FLAT
-    ):
-        return ITERATIVE
-    return EXACT
+    flat = pool in {"log", "recalibrated", "mean-score"} and kind in FLAT
+    return ITERATIVE if flat or pool in {"linear", "beta-linear", "dawid-skene"} else EXACT
 
 
 def add_pools(add: Callable[..., None]) -> None:
@@ -220,11 +213,8 @@ def add_structures(add: Callable[..., None]) -> None:
                 options = {"structure": structure, "beliefs": believed(beliefs)}
                 make, given = kinds[kind]
                 em = structure == "full" and beliefs is None and kind in {"missing", "classes-missing", "options"}
-                add(
-                    f"gaussian/{structure}/{beliefs}-{kind}",
-                    partial(fitted, "gaussian", make, **given, **options),
-                    ITERATIVE if em else EXACT,
-                )
+                problem = partial(fitted, "gaussian", make, **given, **options)
+                add(f"gaussian/{structure}/{beliefs}-{kind}", problem, ITERATIVE if em else EXACT)
     for beliefs in ("experts", "accuracy"):
         for kind in ("complete", "missing", "classes", "options", "no-outcome", "copies", "topics", "groups"):
             make, given = kinds[kind]
@@ -246,20 +236,14 @@ def add_sizes(add: Callable[..., None]) -> None:
     """The default pool with few and many events and experts."""
     for t in (1, 3, 10, 30, 100):
         for n in (1, 2, 5, 20):
-            add(
-                f"default/sizes/{t}x{n}",
-                partial(fitted, "gaussian", partial(_drawn, t + n, t, n, unresolved=0.1), prior=0.5),
-            )
-    for name, t, n, more in [
-        ("5000x3", 5000, 3, {}),
-        ("600x12", 600, 12, {}),
-        ("400x8-missing", 400, 8, {"missing": 0.5}),
-        ("60x100", 60, 100, {}),
-        ("300x5-classes", 300, 5, {"k": 3}),
-    ]:
-        add(f"default/larger/{name}", partial(fitted, "gaussian", partial(_drawn, t, t, n, **more)))
+            make = partial(_drawn, t + n, t, n, unresolved=0.1)
+            add(f"default/sizes/{t}x{n}", partial(fitted, "gaussian", make, prior=0.5))
     # Above 4096 events values are chosen on some of them, above 20,000 all is learned from a sample.
-    add("default/larger/20000x2", partial(fitted, "gaussian", partial(_drawn, 5, 20_000, 2)))
+    for name, seed, t, n, more in [
+        ("5000x3", 5000, 5000, 3, {}), ("600x12", 600, 600, 12, {}), ("400x8-missing", 400, 400, 8, {"missing": 0.5}),
+        ("60x100", 60, 60, 100, {}), ("300x5-classes", 300, 300, 5, {"k": 3}), ("20000x2", 5, 20_000, 2, {}),
+    ]:  # fmt: skip
+        add(f"default/larger/{name}", partial(fitted, "gaussian", partial(_drawn, seed, t, n, **more)))
 
 
 def _drawn(seed: int, t: int, n: int, k: int = 2, **more: Any) -> op.Forecasts:
@@ -268,14 +252,10 @@ def _drawn(seed: int, t: int, n: int, k: int = 2, **more: Any) -> op.Forecasts:
 
 def add_facts(add: Callable[..., None]) -> None:
     """Topics, groups, times, and what they do together."""
+    topics, groups = {"topics": [f"t{i % 4}" for i in range(80)]}, {"groups": [f"g{i // 5}" for i in range(80)]}
     for k in (2, 3):
         for missing in (0.0, 0.4):
-            for name, columns in [
-                ("topics", {"topic": [f"t{i % 4}" for i in range(80)]}),
-                ("groups", {"group": [f"g{i // 5}" for i in range(80)]}),
-                ("both", {"topic": [f"t{i % 4}" for i in range(80)], "group": [f"g{i // 5}" for i in range(80)]}),
-            ]:
-                facts = {f"{key}s": value for key, value in columns.items()}
+            for name, facts in [("topics", topics), ("groups", groups), ("both", topics | groups)]:
                 make = partial(_with_facts, 40 + k, k, missing, facts)
                 add(f"facts/array/{name}-{k}-{missing}", partial(fitted, "gaussian", make))
     for name, columns in [
@@ -285,8 +265,7 @@ def add_facts(add: Callable[..., None]) -> None:
     ]:
         for pool in ("gaussian", "recent-median", "linear"):
             make = partial(_timed_table, 50, columns)
-            tolerance = tolerance_of(pool, "complete")
-            add(f"facts/table/{pool}-{name}", partial(fitted, pool, make), tolerance)
+            add(f"facts/table/{pool}-{name}", partial(fitted, pool, make), tolerance_of(pool, "complete"))
     for k in (2, 3):
         for pool in ("GaussianPool", "RecentMedianPool"):
             add(f"facts/times/{pool}-{k}", partial(_times_by_array, pool, k))
@@ -358,12 +337,8 @@ def add_arrays(add: Callable[..., None]) -> None:
         options = {"structure": structure, "beliefs": None}
         add(f"arrays/closed/{structure}", partial(_array, "GaussianPool", 2, 0.0, 400, options))
         add(f"arrays/closed/{structure}-3", partial(_array, "GaussianPool", 3, 0.0, 400, options))
-        em = structure == "full"
-        add(
-            f"arrays/closed/{structure}-missing",
-            partial(_array, "GaussianPool", 2, 0.3, 400, options),
-            ITERATIVE if em else EXACT,
-        )
+        gaps = partial(_array, "GaussianPool", 2, 0.3, 400, options)
+        add(f"arrays/closed/{structure}-missing", gaps, ITERATIVE if structure == "full" else EXACT)
 
 
 def _array(name: str, k: int, missing: float, t: int = 80, options: dict[str, Any] | None = None) -> Record:
@@ -416,24 +391,14 @@ def grown(k: int = 2, half_life: float | None = None, topics: bool = False, capa
 def add_streams(add: Callable[..., None]) -> None:
     """What is learned as events come one by one."""
     for name, given in [
-        ("binary", {}),
-        ("classes", {"k": 3}),
-        ("half-life", {"half_life": 20.0}),
-        ("topics", {"topics": True}),
+        ("binary", {}), ("classes", {"k": 3}), ("half-life", {"half_life": 20.0}), ("topics", {"topics": True}),
         ("capacity", {"capacity": 20}),
-    ]:
-        for pool, options in [
-            ("gaussian", {}),
-            ("gaussian", {"structure": "common", "beliefs": None}),
-            ("linear", {}),
-            ("log", {}),
-        ]:
+    ]:  # fmt: skip
+        common = {"structure": "common", "beliefs": None}
+        for pool, options in [("gaussian", {}), ("gaussian", common), ("linear", {}), ("log", {})]:
             label = f"{pool}-{options.get('structure', 'auto')}"
-            add(
-                f"streams/{name}/{label}",
-                partial(_streamed, given, pool, options),
-                ITERATIVE if pool == "linear" else EXACT,
-            )
+            problem = partial(_streamed, given, pool, options)
+            add(f"streams/{name}/{label}", problem, ITERATIVE if pool == "linear" else EXACT)
 
 
 def _streamed(given: dict[str, Any], pool: str, options: dict[str, Any]) -> Record:
@@ -454,10 +419,8 @@ def add_panels(add: Callable[..., None]) -> None:
     add("panels/accuracy", partial(_panel, lambda: op.Panel.from_features(correlation=0.3, accuracy=1.5, **three)))
     add("panels/exchangeable", partial(_panel, lambda: op.Panel.exchangeable(3, correlation=0.6)))
     add("panels/classes", partial(_panel, lambda: op.Panel.exchangeable(3, correlation=0.6, classes=("a", "b", "c"))))
-    add(
-        "panels/singular",
-        partial(_panel, lambda: op.Panel([1.0, 1.0, 0.5], np.array([[2, 2, 1], [2, 2, 1], [1, 1, 2.0]]))),
-    )
+    singular = [[2.0, 2.0, 1.0], [2.0, 2.0, 1.0], [1.0, 1.0, 2.0]]
+    add("panels/singular", partial(_panel, lambda: op.Panel([1.0, 1.0, 0.5], singular)))
 
 
 def _panel(make: Callable[[], op.Panel]) -> Record:
@@ -486,11 +449,8 @@ def add_scores(add: Callable[..., None]) -> None:
             add(f"scores/rules/{name}-{k}", partial(_scored, name, k))
     add("scores/rules/decompose", partial(_scored, "decompose", 2))
     add("scores/rules/wilson", lambda: {"ends": op.wilson_interval([0, 3, 10], [10, 10, 10])})
-    for pools, tolerance in (
-        (["average", "geometric", "log", "gaussian"], EXACT),
-        (["linear", "beta-linear"], ITERATIVE),
-    ):
-        add(f"scores/compared/{'-'.join(pools)}", partial(_compared, pools, {}), tolerance)
+    for pools, tolerance in (("average geometric log gaussian", EXACT), ("linear beta-linear", ITERATIVE)):
+        add(f"scores/compared/{pools.replace(' ', '-')}", partial(_compared, pools.split(), {}), tolerance)
     add("scores/compared/classes", partial(_compared, ["average", "gaussian"], {"k": 3}))
     add("scores/compared/missing", partial(_compared, ["average", "log", "gaussian"], {"missing": 0.3}))
 
@@ -530,39 +490,19 @@ def _saved(name: str) -> Record:
 def saved_pools() -> dict[str, Callable[[], Any]]:
     """Pools and streams that were saved, by the names of their files."""
 
-    def fit(kind: str, k: int = 2, t: int = 40, **options: Any) -> Any:
-        q, y = panel(150 + k, t, 3, k, missing=0.15, unresolved=0.0)
+    def fit(kind: str, k: int = 2, t: int = 40, n: int = 3, missing: float = 0.15, **options: Any) -> Any:
+        q, y = panel(150 + k, t, n, k, missing=missing, unresolved=0.0)
         return getattr(op, kind)(**options).fit(q, y.astype(int))
 
-    def topics() -> Any:
-        q, y = panel(160, 60, 3, unresolved=0.0)
-        return op.GaussianPool().fit(q, y.astype(int), topics=[f"t{i % 4}" for i in range(60)])
+    def with_facts(seed: int, **facts: Any) -> Any:
+        q, y = panel(seed, 60, 3, unresolved=0.0)
+        return op.GaussianPool().fit(q, y.astype(int), **facts)
 
-    def times() -> Any:
-        q, y = panel(161, 60, 3, unresolved=0.0)
-        return op.GaussianPool().fit(q, y.astype(int), times=days(161, 60, 3))
-
-    def many() -> Any:
-        q, y = panel(162, 60, 600, missing=0.95, unresolved=0.0)
-        return op.GaussianPool().fit(q, y.astype(int))
-
-    found: dict[str, Callable[[], Any]] = {
-        kind: partial(fit, kind)
-        for kind in (
-            "GaussianPool",
-            "LinearPool",
-            "LogPool",
-            "IndependentPool",
-            "AveragePool",
-            "GeometricPool",
-            "MedianPool",
-            "TrimmedPool",
-            "ExtremizedPool",
-            "RecalibratedPool",
-            "BetaLinearPool",
-            "RecentMedianPool",
-        )
-    }
+    kinds = (
+        "GaussianPool LinearPool LogPool IndependentPool AveragePool GeometricPool MedianPool TrimmedPool "
+        "ExtremizedPool RecalibratedPool BetaLinearPool RecentMedianPool"
+    )
+    found: dict[str, Callable[[], Any]] = {kind: partial(fit, kind) for kind in kinds.split()}
     found |= {
         "classes": partial(fit, "GaussianPool", 3),
         "class-model": partial(fit, "GaussianPool", 3, class_model="full"),
@@ -570,9 +510,9 @@ def saved_pools() -> dict[str, Callable[[], Any]]:
         "data-alone": partial(fit, "GaussianPool", 2, 80, beliefs=None),
         "common": partial(fit, "GaussianPool", structure="common"),
         "beliefs": partial(fit, "GaussianPool", beliefs=believed("experts")),
-        "topics": topics,
-        "times": times,
-        "crowd": many,
+        "topics": partial(with_facts, 160, topics=[f"t{i % 4}" for i in range(60)]),
+        "times": partial(with_facts, 161, times=days(161, 60, 3)),
+        "crowd": partial(fit, "GaussianPool", 2, 60, 600, missing=0.95),
         "stream": grown,
         "stream-classes": partial(grown, 3),
         "stream-topics": partial(grown, topics=True),
@@ -607,16 +547,7 @@ def add_commands(add: Callable[..., None]) -> None:
 def add_all(add: Callable[..., None]) -> None:
     """Every problem."""
     for each in (
-        add_pools,
-        add_structures,
-        add_sizes,
-        add_facts,
-        add_crowds,
-        add_arrays,
-        add_streams,
-        add_panels,
-        add_scores,
-        add_saved,
-        add_commands,
-    ):
+        add_pools, add_structures, add_sizes, add_facts, add_crowds, add_arrays, add_streams, add_panels, add_scores,
+        add_saved, add_commands,
+    ):  # fmt: skip
         each(add)

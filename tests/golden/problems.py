@@ -19,7 +19,6 @@ import gzip
 import json
 import os
 import sys
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -166,19 +165,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep what is computed now")
     parser.add_argument("--compare", action="store_true", help="print differences from what is kept")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="problems whose name has this in it, or fits it")
-    parser.add_argument("--times", action="store_true", help="also print the slowest")
     given = parser.parse_args()
     chosen = [n for n in PROBLEMS if given.only in n or fnmatch.fnmatch(n, given.only)]
-    kept, records, seconds = load(), {}, {}
-    for name in chosen:
-        began = time.perf_counter()
-        records[name] = compute(name)
-        seconds[name] = time.perf_counter() - began
+    kept, records = load(), {name: compute(name) for name in chosen}
     wrong = show(records, kept, whole=len(chosen) == len(PROBLEMS))
-    if given.times:
-        for name in sorted(seconds, key=lambda each: -seconds[each])[:25]:
-            print(f"{seconds[name]:7.2f} s  {name}")
-        print(f"{sum(seconds.values()):7.2f} s  all")
     if given.write:
         keep({name: each for name, each in (kept | records).items() if name in PROBLEMS})
         print(f"{KEPT.name}: {KEPT.stat().st_size:,} bytes")

@@ -12,22 +12,14 @@ Array = np.ndarray
 
 
 def panel(
-    seed: int,
-    t: int,
-    n: int,
-    k: int = 2,
-    *,
-    missing: float = 0.0,
-    unresolved: float = 0.2,
-    accuracy: Sequence[float] | None = None,
-    shared: float = 0.8,
+    seed: int, t: int, n: int, k: int = 2, *, missing: float = 0.0, unresolved: float = 0.2
 ) -> tuple[Array, Array]:
     """Probabilities, (t, n) or (t, n, k), NaN where missing; and outcomes, (t,), NaN where not resolved."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, t).astype(float)
-    signal = np.resize([1.0, 0.6, 1.5, 0.3] if accuracy is None else accuracy, n)
+    signal = np.resize([1.0, 0.6, 1.5, 0.3], n)
     bias = rng.normal(0.0, 0.3, (n, k))
-    x = shared * rng.normal(size=(t, 1, k)) + rng.normal(size=(t, n, k)) + bias
+    x = 0.8 * rng.normal(size=(t, 1, k)) + rng.normal(size=(t, n, k)) + bias
     x += signal[:, None] * (np.arange(k) == y[:, None])[:, None]
     q = np.exp(x - x.max(axis=2, keepdims=True))
     q = np.clip(np.round(q / q.sum(axis=2, keepdims=True), 4), 0.0001, 0.9999)
@@ -44,15 +36,11 @@ def forecasts(q: Array, y: Array | None, **facts: object) -> op.Forecasts:
     return op.Forecasts.from_array(q, outcomes, classes=tuple(range(k)), **facts)
 
 
-def own_options(
-    seed: int, t: int, n: int, *, missing: float = 0.0, unresolved: float = 0.2, sizes: Sequence[int] = (2, 3, 5)
-) -> op.Forecasts:
-    """Events that have options of their own."""
-    rng = np.random.default_rng(seed)
-    wide = max(sizes)
-    q, y = panel(seed, t, n, wide, missing=missing, unresolved=unresolved)
-    size = rng.choice(sizes, size=t)
-    size[0] = wide
+def own_options(seed: int, t: int, n: int, *, missing: float = 0.0) -> op.Forecasts:
+    """Events that have two, three or five options of their own."""
+    q, y = panel(seed, t, n, 5, missing=missing)
+    size = np.random.default_rng(seed).choice((2, 3, 5), size=t)
+    size[0] = 5
     options, outcomes = [], []
     for i, count in enumerate(size):
         q[i, :, count:] = np.nan
@@ -79,11 +67,9 @@ def long_table(q: Array, y: Array, times: Array, **columns: Sequence[object]) ->
     """A table with a row per forecast, made at its time in days."""
     start = np.datetime64("2024-01-01T00:00")
     closes = np.ceil(times.max(axis=1)) + 1
-    found: dict[str, list[object]] = {
-        name: [] for name in ("event", "expert", "probability", "time", "closes", "resolved_at", "outcome", *columns)
-    }
+    rows = []
     for i, j in np.argwhere(~np.isnan(q)):
-        row = {
+        rows.append({
             "event": f"q{i:03}",
             "expert": f"e{j:02}",
             "probability": float(q[i, j]),
@@ -91,7 +77,5 @@ def long_table(q: Array, y: Array, times: Array, **columns: Sequence[object]) ->
             "closes": str(start + np.timedelta64(int(closes[i]), "D")),
             "resolved_at": "" if np.isnan(y[i]) else str(start + np.timedelta64(int(closes[i]) + 2 + i % 5, "D")),
             "outcome": "" if np.isnan(y[i]) else str(int(y[i])),
-        } | {name: values[i] for name, values in columns.items()}
-        for name, value in row.items():
-            found[name].append(value)
-    return found
+        } | {name: values[i] for name, values in columns.items()})  # fmt: skip
+    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -14,8 +14,9 @@ from sklearn import metrics
 from sklearn.isotonic import IsotonicRegression
 
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ShapeError
+from opinionpool.forecasts import Forecasts
 from opinionpool.scoring import scores
-from opinionpool.scoring.reliability import auc, decompose, reliability_table, wilson_interval
+from opinionpool.scoring.reliability import areas, auc, decompose, reliability_table, wilson_interval
 
 nan = math.nan
 events = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 1), st.integers(0, 3)), min_size=1, max_size=30).filter(
@@ -109,11 +110,6 @@ def test_unresolved_events_are_left_out():
     assert table.forecast.tolist() == [0.2]
 
 
-def test_refused_level():
-    with pytest.raises(ArgumentError, match="strictly between 0 and 1"):
-        reliability_table([0.5], [1], level=1.0)
-
-
 @pytest.mark.parametrize("judge", [reliability_table, decompose, auc])
 def test_refused_events(judge):
     with pytest.raises(LearningError, match="nothing can be judged"):
@@ -124,6 +120,19 @@ def test_refused_events(judge):
         judge([[0.2, 0.3, 0.5]], [1])
     with pytest.raises(OutcomeError, match=r"0\.61"):
         judge([0.5], [0.61])
+
+
+@pytest.mark.parametrize(
+    ("judge", "outcomes", "options", "error", "told"),
+    [
+        (auc, [0, 0], {}, LearningError, "both outcomes"), (auc, [1, 1], {}, LearningError, "both outcomes"),
+        (decompose, [0, 1], {"score": "crps"}, ArgumentError, "one of brier, log, and it is 'crps'"),
+        (reliability_table, [0, 1], {"level": 1.0}, ArgumentError, "strictly between 0 and 1"),
+    ],
+)  # fmt: skip
+def test_refused(judge, outcomes, options, error, told):
+    with pytest.raises(error, match=told):
+        judge([0.5, 0.2], outcomes, **options)
 
 
 # Decompositions
@@ -184,11 +193,6 @@ def test_floor_of_the_log_loss_enters_first():
     assert parts == decompose([1e-4, 1e-4, 0.9, 0.2], [1, 0, 1, 0], "log")
 
 
-def test_refused_score():
-    with pytest.raises(ArgumentError, match="one of brier, log, and it is 'crps'"):
-        decompose([0.5], [1], "crps")
-
-
 # Area under the curve
 
 
@@ -224,7 +228,23 @@ def test_no_standard_error_where_there_is_none(p, y):
     assert math.isnan(found.standard_error)
 
 
-@pytest.mark.parametrize("outcome", [0, 1])
-def test_area_needs_both_outcomes(outcome):
-    with pytest.raises(LearningError, match="both outcomes"):
-        auc([0.5, 0.2], [outcome, outcome])
+@settings(max_examples=40)
+@given(st.integers(0, 10**6))
+def test_areas_of_many_experts_against_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.choice([0, 0.1, 0.5, 0.9, 1], size=(30, 4))
+    x[rng.random((30, 4)) < 0.4] = nan
+    y = rng.choice([0, 1, nan], size=30)
+    found = areas(Forecasts.from_array(x, y))
+    for i in range(4):
+        used = ~np.isnan(x[:, i]) & ~np.isnan(y)
+        if len(set(y[used])) == 2:
+            assert found[i] == pytest.approx(metrics.roc_auc_score(y[used], x[used, i]))
+        else:
+            assert np.isnan(found[i])
+
+
+def test_areas_of_nobody_and_of_more_classes():
+    assert np.isnan(areas(Forecasts.from_array([[nan], [0.3]]))).all()
+    with pytest.raises(ArgumentError, match="there are 3"):
+        areas(Forecasts.from_array(np.full((1, 1, 3), 1 / 3), classes="abc"))

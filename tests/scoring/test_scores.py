@@ -15,12 +15,8 @@ from opinionpool.scoring import scores
 
 nan = math.nan
 per_event = [
-    scores.log_score,
-    scores.log_loss,
-    scores.brier_sum,
-    scores.spherical_score,
-    scores.ranked_probability_score,
-]
+    scores.log_score, scores.log_loss, scores.brier_sum, scores.spherical_score, scores.ranked_probability_score,
+]  # fmt: skip
 
 
 @st.composite
@@ -123,12 +119,6 @@ def test_floor_never_exceeds_the_scoring_prior():
     )
 
 
-@pytest.mark.parametrize("floor", [0.0, 0.5, 1.0, -1e-8])
-def test_impossible_floors(floor):
-    with pytest.raises(ProbabilityError, match="floor"):
-        scores.log_score([0.5], [1], floor=floor)
-
-
 # What a normalised, proper score does
 
 
@@ -170,14 +160,10 @@ def test_one_column_is_two_columns(score, pairs):
 @pytest.mark.parametrize(
     "y",
     [
-        [1, 0, 0],
-        [1.0, 0.0, 0.0],
-        [True, False, False],
-        np.array([1, 0, 0], dtype=np.uint8),
-        np.array([1, 0, 0], dtype=np.float32),
-        np.array([1, False, 0.0], dtype=object),
+        [1, 0, 0], [1.0, 0.0, 0.0], [True, False, False], np.array([1, 0, 0], dtype=np.uint8),
+        np.array([1, 0, 0], dtype=np.float32), np.array([1, False, 0.0], dtype=object),
     ],
-)
+)  # fmt: skip
 def test_types_of_outcomes(y):
     for score in [*per_event, scores.brier_score, scores.at_floor]:
         assert score([0.8, 0.3, 0.0], y).tolist() == score([0.8, 0.3, 0.0], np.array([1, 0, 0])).tolist()
@@ -251,15 +237,6 @@ def test_rows_off_by_rounding_are_normalised():
     assert scores.log_loss([[0.33333, 0.33333, 0.33333]], [2])[0] == pytest.approx(math.log(3), rel=1e-14)
 
 
-def test_scoring_priors_that_do_not_fit():
-    with pytest.raises(ShapeError, match="2 events need one scoring prior or as many"):
-        scores.log_score([0.5, 0.5], [1, 0], [0.5, 0.5, 0.5])
-    with pytest.raises(ProbabilityError, match="scoring prior must lie strictly between 0 and 1"):
-        scores.log_score([0.5], [1], 1.0)
-    with pytest.raises(ShapeError, match="scoring prior of 3 classes"):
-        scores.log_score([[0.2, 0.3, 0.5]], [1], 0.5)
-
-
 # Means
 
 
@@ -303,22 +280,23 @@ def test_nothing_resolved(values):
 
 
 @pytest.mark.parametrize(
-    ("weight", "error", "message"),
+    ("score", "arguments", "error", "message"),
     [
-        ([1.0], ShapeError, "2 events need as many sample weights"),
-        ([1.0, -1.0], ArgumentError, "weight 1 is -1"),
-        ([nan, 1.0], ArgumentError, "weight 0 is nan"),
-        ([1.0, math.inf], ArgumentError, "weight 1 is inf"),
-        ([1.0, 1e18], ArgumentError, r"from 1e-15 to 1e\+15, and weight 1 is 1e\+18"),
-        ([1e-300, 1.0], ArgumentError, r"from 1e-15 to 1e\+15, and weight 0 is 1e-300"),
-        (["a", "b"], ArgumentError, "must be a number"),
+        *((scores.log_score, ([0.5], [1], None, floor), ProbabilityError, "floor") for floor in (0.0, 0.5, 1.0, -1e-8)),
+        (scores.log_score, ([0.5, 0.5], [1, 0], [0.5] * 3), ShapeError, "2 events need one scoring prior or as many"),
+        (scores.log_score, ([0.5], [1], 1.0), ProbabilityError, "scoring prior must lie strictly between 0 and 1"),
+        (scores.log_score, ([[0.2, 0.3, 0.5]], [1], 0.5), ShapeError, "scoring prior of 3 classes"),
+        # Scores of several forecasters are averaged one by one, and weights are frequencies.
+        (scores.mean_score, ([[0.1, 0.2]],), ShapeError, "one per event"),
+        (scores.mean_score, ([0.1, 0.2], [1.0]), ShapeError, "2 events need as many sample weights"),
+        (scores.mean_score, ([0.1, 0.2], [1.0, -1.0]), ArgumentError, "weight 1 is -1"),
+        (scores.mean_score, ([0.1, 0.2], [nan, 1.0]), ArgumentError, "weight 0 is nan"),
+        (scores.mean_score, ([0.1, 0.2], [1.0, math.inf]), ArgumentError, "weight 1 is inf"),
+        (scores.mean_score, ([0.1, 0.2], [1.0, 1e18]), ArgumentError, r"from 1e-15 to 1e\+15, and weight 1 is 1e\+18"),
+        (scores.mean_score, ([0.1, 0.2], [1e-300, 1.0]), ArgumentError, r"to 1e\+15, and weight 0 is 1e-300"),
+        (scores.mean_score, ([0.1, 0.2], ["a", "b"]), ArgumentError, "must be a number"),
     ],
-)
-def test_weights_that_are_no_frequencies(weight, error, message):
+)  # fmt: skip
+def test_priors_floors_and_weights_that_do_not_fit(score, arguments, error, message):
     with pytest.raises(error, match=message):
-        scores.mean_score([0.1, 0.2], weight)
-
-
-def test_scores_of_several_forecasters_are_averaged_one_by_one():
-    with pytest.raises(ShapeError, match="one per event"):
-        scores.mean_score([[0.1, 0.2]])
+        score(*arguments)
