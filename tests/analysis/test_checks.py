@@ -1,6 +1,5 @@
 """Checks of the model: how often they alarm where it holds, what they detect, and what they say."""
 
-import importlib.util
 import math
 
 import numpy as np
@@ -15,12 +14,9 @@ from opinionpool.report.check import check_lines
 
 
 @pytest.fixture(scope="module")
-def study(root):
+def study(study):
     """The study that measures them."""
-    spec = importlib.util.spec_from_file_location("checks", root / "benchmarks" / "checks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return study("checks")
 
 
 def of(checks, code, serious=True):

@@ -6,10 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opinionpool.analysis.sensitivity import (
-    correlation_range,
-    sensitivity,
-)
+from opinionpool.analysis.sensitivity import correlation_range, sensitivity
 from opinionpool.errors import ArgumentError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs

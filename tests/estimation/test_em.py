@@ -7,12 +7,11 @@ from scipy.optimize import minimize
 
 from opinionpool.errors import LearningError
 from opinionpool.estimation import averages as estimates, em
-from opinionpool.estimation.em import NormalRegression, maximum_likelihood
+from opinionpool.estimation.em import maximum_likelihood
 from opinionpool.estimation.rows import ForecastRows
-from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
-from opinionpool.logodds import expit, metric, signature, whitened
+from opinionpool.logodds import expit, metric, signature
 
 
 def sample(seed, t=120, n=3, k=2, missing=0.4, events_of_each=1):
@@ -33,26 +32,10 @@ def rows_of(x, y, weight=None):
     return ForecastRows.of_array(x, y, np.ones(len(y)) if weight is None else weight)
 
 
-def moments_of(x, y, weight=None):
-    names = [f"e{i}" for i in range(x.shape[1])]
-    return Statistics.empty(names, x.shape[2] + 1).add(x, y, weight)
-
-
 def fit(evidence):
     n = evidence.marginals.count.shape[1]
     means = estimates.sample_means(evidence)
     return maximum_likelihood(evidence, means.bias, means.square > 0, tuple(f"e{i}" for i in range(n)))
-
-
-def regression(evidence, k=2):
-    """Regressors of each outcome and whitened class: an intercept of the class, and the signature."""
-    shape = whitened(signature(k))
-    z = np.concatenate([np.tile(np.eye(k - 1), (k, 1)), shape.reshape(-1, 1)], axis=1)
-    return NormalRegression.of(evidence, np.arange(evidence.marginals.count.shape[1]), z)
-
-
-def model(coefficients, sigma):
-    return np.concatenate([coefficients, sigma], axis=1)
 
 
 def log_likelihood(x, y, weight, bias, contrast, sigma):
@@ -69,43 +52,6 @@ def log_likelihood(x, y, weight, bias, contrast, sigma):
         total -= (w @ (np.linalg.slogdet(cov)[1] + (off * np.linalg.solve(cov, off.T).T).sum(axis=1))) / 2
         total += w.sum() * seen.sum() * np.linalg.slogdet(between)[1] / 2
     return total
-
-
-class TestLikelihood:
-    @pytest.mark.parametrize(("k", "events_of_each"), [(2, 1), (2, 40), (3, 1), (4, 40)])
-    def test_against_a_loop_over_events(self, k, events_of_each):
-        """Whether patterns repeat or not."""
-        x, y, w = sample(1, k=k, events_of_each=events_of_each)
-        bias, contrast = np.random.default_rng(0).normal(size=(3, k - 1)), np.array([0.5, 1.0, 0.2])
-        sigma = np.array([[1.0, 0.3, 0.2], [0.3, 2.0, 0.1], [0.2, 0.1, 0.7]])
-        at = model(np.column_stack([whitened(bias), contrast]), sigma)
-        found = regression(rows_of(x, y, w), k).sums(at)[2]
-        assert found == pytest.approx(log_likelihood(x, y, w, bias, contrast, sigma))
-
-    @pytest.mark.parametrize("k", [2, 3])
-    def test_sums_are_the_gradient(self, k):
-        x, y, w = sample(2, k=k)
-        held, rng = regression(rows_of(x, y, w), k), np.random.default_rng(3)
-        coefficients, sigma = rng.normal(size=(3, k)), np.diag([1.0, 2.0, 0.7]) + 0.4
-        curvature, score, _ = held.sums(model(coefficients, sigma))
-        change, turn = rng.normal(size=(3, 3)), rng.normal(size=(3, k))
-        change = change + change.T
-        h = 1e-5
-        ends = [held.sums(model(coefficients + s * h * turn, sigma + s * h * change))[2] for s in (1, -1)]
-        slope = (score * turn).sum() + (curvature * change).sum() / 2
-        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx(slope, rel=1e-6)
-
-    @given(st.integers(0, 10**6), st.sampled_from([2, 3]), st.sampled_from([1, 25]))
-    @settings(max_examples=20, deadline=None)
-    def test_rows_and_statistics_agree(self, seed, k, events_of_each):
-        x, y, w = sample(seed, t=60, n=5, k=k, events_of_each=events_of_each)
-        rng = np.random.default_rng(seed)
-        at = model(rng.normal(size=(5, k)), np.diag(rng.uniform(0.5, 2, 5)) + 0.3)
-        one, two = (regression(each, k) for each in (rows_of(x, y, w), moments_of(x, y, w)))
-        for a, b in zip(one.sums(at), two.sums(at), strict=True):
-            assert a == pytest.approx(b, rel=1e-9, abs=1e-9)
-        seen = ~np.isnan(x[..., 0])
-        assert one.overlaps() == pytest.approx((k - 1) * (seen * w[:, None]).T @ seen)
 
 
 class TestMaximum:
@@ -157,12 +103,6 @@ class TestThroughLearning:
 
 
 class TestWhatTheDataCannotSay:
-    def test_experts_who_never_met(self):
-        x, y, _ = sample(11, t=200)
-        x[:100, 0], x[100:, 1] = np.nan, np.nan
-        with pytest.raises(LearningError, match=r"'e0' and 'e1' met never; use structure='common'"):
-            fit(rows_of(x, y))
-
     def test_pairs_who_hardly_met(self):
         x, y, _ = sample(12, t=200)
         x[:98, 0], x[100:, 1] = np.nan, np.nan

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from opinionpool.estimation import likelihood
 from opinionpool.estimation.likelihood import Design, value
-from opinionpool.estimation.newton import Near, Prior, modes_near, newton, posterior_modes
+from opinionpool.estimation.newton import Near, Prior, modes_near, posterior_modes
 
 
 def drawn(t=60, n=3, classes=3, features=0, seed=0):
@@ -64,47 +63,7 @@ class TestValue:
             assert one == pytest.approx(other, rel=1e-12)
 
 
-class TestNewton:
-    @pytest.mark.parametrize("classes", [2, 4])
-    @pytest.mark.parametrize("size", [0.01, 3.0])
-    def test_minimises_losses_and_penalties(self, classes, size):
-        """From a start that is far off, with many coefficients and hardly a penalty, too."""
-        design, rng = drawn(40, 5, classes, 1), np.random.default_rng(4)
-        root = rng.normal(size=(2, design.size, design.size))
-        penalty = size * root @ np.swapaxes(root, 1, 2)
-        found = newton(lambda _, theta: value(design, theta), penalty, np.full((2, design.size), 8.0))
-        for i, theta in enumerate(found.theta):
-
-            def cost(at, i=i):
-                return loss(design, at) + at @ penalty[i] @ at / 2
-
-            best = minimize(cost, np.zeros(design.size), method="BFGS", options={"gtol": 1e-4})
-            assert theta == pytest.approx(best.x, abs=1e-4)
-            assert cost(theta) <= best.fun + 1e-9
-            assert found.loss[i] == pytest.approx(loss(design, theta), rel=1e-12)
-        assert (found.decrement < 1e-16).all()
-
-
 class TestModes:
-    @pytest.mark.parametrize("wide", [1, 6])
-    @pytest.mark.parametrize("classes", [2, 3])
-    def test_do_not_depend_on_coordinates_or_starts(self, classes, wide):
-        """Few coefficients have a design of their own, and many do not."""
-        design, rng = drawn(50, 4, classes, 1), np.random.default_rng(5)
-        mean, root = rng.normal(size=(2, design.size)), rng.normal(size=(2, design.size, wide))
-        found = posterior_modes(design, Prior(mean, root), rng.normal(size=(2, wide)))
-        for i, mode in enumerate(found):
-
-            def cost(at, i=i):
-                return loss(design, mean[i] + root[i] @ at) + at @ at / 2
-
-            best = minimize(cost, np.zeros(wide), method="BFGS", options={"gtol": 1e-4})
-            assert mode.coefficients == pytest.approx(best.x, abs=1e-4)
-            bent = value(design, (mean[i] + root[i] @ mode.coefficients)[None]).hessian[0]
-            assert mode.precision == pytest.approx(np.eye(wide) + root[i].T @ bent @ root[i], rel=1e-6)
-            exact = -cost(mode.coefficients) - np.linalg.slogdet(mode.precision)[1] / 2
-            assert mode.log_marginal_likelihood == pytest.approx(exact, abs=1e-6)
-
     @pytest.mark.parametrize("far", [0.1, 3.0])
     @pytest.mark.parametrize("classes", [2, 3])
     def test_near_another_point_are_the_same(self, classes, far):

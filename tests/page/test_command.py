@@ -65,15 +65,12 @@ def test_a_saved_pool_answers_as_it_is(opened, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (["--positive", "yes"], 2, "there is none"),
-        (["--keep", "folder/kept.json"], 2, "no directory"),
-        (["--keep", "file.csv", "file.csv"], 2, "read from"),
-        (["--keep", "out.txt"], 2, "no file of assessments"),
-        (["nowhere.csv"], 2, "no file nowhere.csv"),
-        (["--port", "70000"], 2, "range"),
+        (["--positive", "yes"], 2, "there is none"), (["--keep", "folder/kept.json"], 2, "no directory"),
+        (["--keep", "file.csv", "file.csv"], 2, "read from"), (["--keep", "out.txt"], 2, "no file of assessments"),
+        (["nowhere.csv"], 2, "no file nowhere.csv"), (["--port", "70000"], 2, "range"),
         (["--panel", "bad.toml"], 1, "not TOML"),
     ],
-)
+)  # fmt: skip
 def test_what_it_refuses(opened, tmp_path, capsys, words, status, message):
     forecasts_file(tmp_path)
     (tmp_path / "bad.toml").write_text("correlation = ")

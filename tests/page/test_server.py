@@ -208,15 +208,6 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_trace(serve, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_two_pages_do_not_disturb_each_other(serve):
-    server = serve()
-    one, two = server.page(), server.page()
-    assert one != two
-    start = server.move(two, {"do": "unit", "value": "auc"})["live"]
-    assert server.move(one, {"do": "forecast", "expert": 1, "value": 1})["live"] != start
-    assert server.move(two, {"do": "unit", "value": "auc"})["live"] == start
-
-
 def test_a_move_with_20_experts_takes_30_ms_at_most(serve):
     """The median of the processor's time, as other tests may run beside this one."""
     server = serve(given=panel(20))

@@ -101,13 +101,6 @@ def test_the_share_above_the_threshold_is_that_of_draws():
     assert what_if.stake(a, found).sure == pytest.approx(expected, abs=0.005)
 
 
-def test_costs_are_asked_for_and_not_assumed():
-    a = example()
-    assert what_if.stake(a, answer(a, PageData())) is None
-    assert "Act." not in report_of(a)
-    assert what_if.stake(acted(a, {"do": "action", "value": "20"}), answer(a, PageData())) is None
-
-
 shares, worths = st.floats(0.55, 0.97), st.sampled_from([5.0, 20.0, 100.0])
 
 
@@ -150,7 +143,9 @@ def report_of(a):
 
 def test_the_report_has_no_decision_and_no_further_expert_that_nobody_described():
     a = example()
-    assert "acting begins to pay" not in report_of(a)
-    assert "One more expert" not in report_of(a)
+    for costs in (a, acted(a, {"do": "action", "value": "20"})):
+        assert what_if.stake(costs, answer(costs, PageData())) is None
+    for text in ("Act.", "acting begins to pay", "One more expert"):
+        assert text not in report_of(a)
     assert "is above 60%" in report_of(replace(a, stakes=Stakes(30.0, 50.0)))
     assert "an AUC of 0.85" in report_of(replace(a, candidate=Candidate(0.85, 0.2)))

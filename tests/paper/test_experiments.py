@@ -17,12 +17,9 @@ from opinionpool.pools.fit import fit_pool
 from opinionpool.scoring.scores import log_score
 
 RULES = {
-    "gaussian": ("gaussian", {"beliefs": None}),
-    "logistic": ("log", {}),
-    "independent": ("independent", {}),
-    "linear": ("linear", {}),
-    "average": ("average", {}),
-}
+    "gaussian": ("gaussian", {"beliefs": None}), "logistic": ("log", {}), "independent": ("independent", {}),
+    "linear": ("linear", {}), "average": ("average", {}),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -383,10 +383,6 @@ class TestErrors:
         with pytest.raises(ShapeError, match="sample weights"):
             fit_pool(name, table([[0.2]], [1]), sample_weight=[1, 1])
 
-    def test_weights_by_name_must_cover_the_experts(self):
-        with pytest.raises(ExpertError, match="'cat' has none"):
-            fit_pool("linear", table([[0.2, 0.4]], [1], experts=["ann", "cat"]), weights={"ann": 1.0})
-
 
 @pytest.fixture(scope="module")
 def rivals(shared):
@@ -437,15 +433,6 @@ def test_nothing_is_learned_from_who_never_moves(name, value, events):
     if name in LEARNING:
         assert beside.weights[3] == 0
         assert beside.pool(constant) == pytest.approx(alone.pool(x), abs=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
-@pytest.mark.parametrize("events", [3, 9, 10])
-def test_who_repeats_the_prior_three_times_changes_nothing(events):
-    x, y = SAMPLE_X[:events], SAMPLE_Y[:events].astype(int)
-    alone = fit_pool("gaussian", Forecasts.from_array(x, y), prior=0.4)
-    beside = fit_pool("gaussian", Forecasts.from_array(np.column_stack([x, np.full(events, 0.4)]), y), prior=0.4)
-    assert beside.pool(np.column_stack([x, np.full(events, 0.4)])) == pytest.approx(alone.pool(x), abs=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")

@@ -195,13 +195,9 @@ def test_the_page_is_whole_valid_and_needs_nothing(found):
 
 
 EVIL = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "</style></title></svg>'&amp;",
-    "שלום עולם",
-    "{0} {} %s",
-    "\x00\x1b[31m\ufffe\u202eabc",
-]
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</style></title></svg>'&amp;", "שלום עולם",
+    "{0} {} %s", "\x00\x1b[31m\ufffe\u202eabc",
+]  # fmt: skip
 
 
 def topical(events=60):
@@ -394,12 +390,9 @@ def test_open_events_are_in_the_order_asked_for(found_open, sort):
     low, high = (end[:8] for end in state.interval(forecasts.X))
     x = forecasts.X[:8]
     keys = {
-        "probability": -state.pool(forecasts.X)[:8],
-        "interval": low - high,
-        "disagreement": x.min(axis=1) - x.max(axis=1),
-        "event": np.arange(8),
-        "file": np.arange(8),
-    }
+        "probability": -state.pool(forecasts.X)[:8], "interval": low - high,
+        "disagreement": x.min(axis=1) - x.max(axis=1), "event": np.arange(8), "file": np.arange(8),
+    }  # fmt: skip
     page = Page(report_page(replace(found_open, options=replace(found_open.options, sort=sort))))
     order = np.argsort(keys[sort], kind="stable")
     assert [row[0] for row in page.rows["open"][1:]] == [f"event_{i + 1}" for i in order]

@@ -340,13 +340,10 @@ class TestSplits:
 
     def test_no_outcome_known_in_time(self):
         rows = {
-            "event": [f"q{t}" for t in range(30)],
-            "expert": ["ann"] * 30,
-            "probability": [0.3, 0.6, 0.8] * 10,
-            "time": ["2025-01-01"] * 30,
-            "closes": [f"2025-06-{t + 1:02}" for t in range(30)],
+            "event": [f"q{t}" for t in range(30)], "expert": ["ann"] * 30, "probability": [0.3, 0.6, 0.8] * 10,
+            "time": ["2025-01-01"] * 30, "closes": [f"2025-06-{t + 1:02}" for t in range(30)],
             "outcome": [0, 1, 1] * 10,
-        }
+        }  # fmt: skip
         early = op.read_forecasts(rows, horizon="40d")
         with pytest.raises(LearningError, match="no outcome was known"):
             compare_pools(early, ["linear"], by="time")

@@ -37,12 +37,9 @@ HUB = "model_id,location,horizon,output_type,output_type_id,value\n" + "".join(
     for place in ("US", "CA")
     for week in (1, 2)
     for kind, of, value in (
-        ("quantile", 0.25, 120),
-        ("quantile", 0.75, 310),
-        ("pmf", "up", 0.75),
-        ("pmf", "down", 0.25),
+        ("quantile", 0.25, 120), ("quantile", 0.75, 310), ("pmf", "up", 0.75), ("pmf", "down", 0.25),
     )
-)
+)  # fmt: skip
 SURVEY = "\n".join(
     [
         "StartDate,Progress,ResponseId,QID1_1,QID1_2",

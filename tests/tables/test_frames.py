@@ -52,16 +52,12 @@ def test_cells_of_every_type_as_text():
     moment = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
     frame = pl.DataFrame(
         {
-            "whole": [2**60 + 1, None],
-            "float": [7.0, None],
-            "single": pl.Series([0.33, None], dtype=pl.Float32),
-            "money": [Decimal("0.25"), None],
-            "flag": [True, None],
-            "kind": pl.Series(["x", None], dtype=pl.Categorical),
-            "day": [dt.date(2024, 1, 1), None],
+            "whole": [2**60 + 1, None], "float": [7.0, None], "single": pl.Series([0.33, None], dtype=pl.Float32),
+            "money": [Decimal("0.25"), None], "flag": [True, None],
+            "kind": pl.Series(["x", None], dtype=pl.Categorical), "day": [dt.date(2024, 1, 1), None],
             "time": [moment, None],
         }
-    )
+    )  # fmt: skip
     expected = [str(2**60 + 1), "7", "0.33", "0.25", "True", "x", "2024-01-01", "2024-01-01T12:00:00+00:00"]
     for table in (read_frame(frame), read_frame(frame.to_arrow())):
         assert [cells(table, i) for i in range(8)] == [[text, None] for text in expected]

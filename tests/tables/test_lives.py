@@ -114,13 +114,9 @@ def test_a_horizon_is_a_time_of_its_own_for_each_event(seed, ahead):
 
 def test_what_is_left_out_is_counted():
     rows = {
-        "event": ["a", "a", "b"],
-        "expert": ["ann", "bob", "ann"],
-        "probability": [0.2, 0.6, 0.5],
-        "time": [hours(0), hours(30), hours(39)],
-        "closes": [hours(40)] * 3,
-        "outcome": [1, 1, 0],
-    }
+        "event": ["a", "a", "b"], "expert": ["ann", "bob", "ann"], "probability": [0.2, 0.6, 0.5],
+        "time": [hours(0), hours(30), hours(39)], "closes": [hours(40)] * 3, "outcome": [1, 1, 0],
+    }  # fmt: skip
     found = read_forecasts(rows, horizon="0.5d")
     notes = {note.code: note.text for note in found.notes}
     assert notes["horizon"] == "2 forecasts left out, first made less than 12 hours before the event closed"

@@ -397,20 +397,12 @@ REVISED = rows(
 @pytest.mark.parametrize(
     ("text", "distinguishing", "resolved"),
     [
-        (PASSAGES, {"pid"}, 0),
-        (AHEAD, {"horizon", "horizon_days", "target_date"}, 0),
-        (RACES, {"candidate"}, 2),
-        (SIDES, {"team"}, 2),
-        (DAILY, set(), 0),
-        (CUSTOMERS, {"plan", "city"}, 0),
-        (NO_WORD, set(), 2),
-        (NO_OUTCOME, set(), 1),
-        (REVISED, set(), 0),
-        (STAGES, {"stage"}, 4),
-        (PRICES, {"outcome"}, 4),
+        (PASSAGES, {"pid"}, 0), (AHEAD, {"horizon", "horizon_days", "target_date"}, 0), (RACES, {"candidate"}, 2),
+        (SIDES, {"team"}, 2), (DAILY, set(), 0), (CUSTOMERS, {"plan", "city"}, 0), (NO_WORD, set(), 2),
+        (NO_OUTCOME, set(), 1), (REVISED, set(), 0), (STAGES, {"stage"}, 4), (PRICES, {"outcome"}, 4),
         (MARKETS, {"outcome"}, 4),
     ],
-)
+)  # fmt: skip
 def test_whatever_is_offered_keeps_rows_that_a_column_distinguishes_and_outcomes(
     text, distinguishing, resolved, tmp_path
 ):

@@ -131,14 +131,10 @@ def compare(path: str, monkeypatch: pytest.MonkeyPatch, *options: str, told: set
 @pytest.mark.parametrize(
     ("layout", "kind", "prior"),
     [
-        ("wide", "csv", False),
-        ("wide", "parquet", True),
-        ("long", "csv", True),
-        ("long", "parquet", False),
-        ("shuffled", "csv", False),
-        ("shuffled", "parquet", True),
+        ("wide", "csv", False), ("wide", "parquet", True), ("long", "csv", True), ("long", "parquet", False),
+        ("shuffled", "csv", False), ("shuffled", "parquet", True),
     ],
-)
+)  # fmt: skip
 def test_files_of_every_form(layout, kind, prior, tmp_path, monkeypatch, small_parts):
     q, outcomes = said(missing=0.0 if layout == "wide" and prior else 0.2)
     text = wide(q, outcomes, prior) if layout == "wide" else long(q, outcomes, prior, layout == "shuffled")

@@ -10,12 +10,9 @@ import pytest
 from opinionpool.tables.read import read_forecasts
 
 BINARY = {
-    "replicats_sips2019": (25, 25, 625),
-    "niamey_precip": (92, 4, 368),
-    "midterms2018_538": (504, 3, 1512),
-    "replication_markets": (103, 344, 7281),
-    "general_knowledge": (500, 459, 45900),
-}
+    "replicats_sips2019": (25, 25, 625), "niamey_precip": (92, 4, 368), "midterms2018_538": (504, 3, 1512),
+    "replication_markets": (103, 344, 7281), "general_knowledge": (500, 459, 45900),
+}  # fmt: skip
 
 
 def rows(path):
