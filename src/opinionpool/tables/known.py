@@ -23,7 +23,7 @@ from opinionpool.tables.times import Times, span_text, time_text
 
 
 def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts made before their event ended, by --as-of and --horizon, and notes on those left out."""
+    """Forecasts made before their event ended, and by --as-of and --horizon; and notes on those left out."""
     table, made = long_rows.table.name, long_rows.time
     asked = request.history or request.as_of is not None or request.horizon is not None
     if asked and made is None and by.unnamed:
@@ -50,7 +50,7 @@ def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinc
 def drop_late(
     long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
 ) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts that are not late, and notes on the late ones.
+    """Return `long_rows` without late forecasts, and notes with their numbers.
 
     Late are forecasts made after the event closed or was resolved, or after `as_of`; then also those without a time.
     """
@@ -66,7 +66,7 @@ def drop_late(
 
 
 def drop_expired(long_rows: LongRows, as_of: np.datetime64 | None, ends: Times) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts not yet expired when their event ended or, if earlier, at `as_of`, and a note on others."""
+    """Forecasts that had not expired when their event ended or, if earlier, at `as_of`; and a note on the others."""
     if long_rows.expires is None:
         return long_rows, []
     until = ends if as_of is None else np.fmin(ends, as_of)
@@ -74,7 +74,7 @@ def drop_expired(long_rows: LongRows, as_of: np.datetime64 | None, ends: Times) 
 
 
 def _without(long_rows: LongRows, masks: Sequence[tuple[Mask, Finding]]) -> tuple[LongRows, list[Note]]:
-    """Return the rows that no mask marks, and for each mask its note with the number of forecasts left out by it."""
+    """Return the rows that no mask marks, and each mask's note, with the number of forecasts that it left out."""
     kept, notes = np.ones(len(long_rows.value), dtype=bool), list[Note]()
     for mask, one in masks:
         out = kept & mask
@@ -86,7 +86,7 @@ def _without(long_rows: LongRows, masks: Sequence[tuple[Mask, Finding]]) -> tupl
 
 
 def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[Index, Mask, list[Note]]:
-    """Return the outcomes and the mask of void events as known at `cutoff`, (events,), and notes.
+    """Return each event's outcome, and whether it is void (annulled), as known at `cutoff`, (events,) each, and notes.
 
     Known are outcomes resolved by `cutoff`; in tables without times of resolution, those of events that do not close
     after it. An event annulled at an unknown time was open until it closed.
@@ -112,14 +112,14 @@ def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tu
 
 
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
-    """Return a copy of `forecasts` with the probability `p` for each missing forecast."""
+    """Return a copy of `forecasts` in which each missing forecast is the probability `p`."""
     if len(forecasts.classes) > 2:
         raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
     t, n = forecasts.shape
     check_cells("the table with --silence", t, n, t * n)
 
     def of_all(values: npt.NDArray[Any], missing: object) -> npt.NDArray[Any]:
-        """Return the values of all T N possible forecasts by event and expert, (T N,)."""
+        """Values of all T N possible forecasts, (T N,), by event and expert; `missing` where there is no forecast."""
         found = np.full((t, n), missing, dtype=values.dtype)
         found[forecasts.event_index, forecasts.expert_index] = values
         return found.ravel()
@@ -141,7 +141,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class ActiveForecasts:
-    """Forecasts active in each of S intervals, which go from one change of the forecasts on an event to the next."""
+    """Forecasts in force in each of S intervals, each from one change of an event's forecasts to the next."""
 
     long_rows: LongRows  # one number for each expert, interval and class; the events are the intervals
     event: Index  # (S,); the event of each interval
@@ -151,7 +151,7 @@ class ActiveForecasts:
 
 
 def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
-    """Return the active forecasts in every interval of the events whose end is known."""
+    """Return the forecasts in force in each interval, for the events whose end in `ends` is known."""
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
@@ -192,7 +192,7 @@ def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
 
 
 def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
-    """Return event, start and stop, (S,), of each interval between two changes of the forecasts on an event."""
+    """Event, start and stop, (S,) each, of the intervals between changes; a forecast holds from `begin` to `until`."""
     end = ends.astype(np.int64)
     moments = np.concatenate([begin, until])
     of = np.concatenate([event, event])

@@ -39,7 +39,7 @@ from opinionpool.text import listed, shown
 
 @dataclass
 class Melted:
-    """Long form of a table, with the event and class of each row of the table itself."""
+    """Long form of a table, a row for each number that an expert gave, beside the event and class of each table row."""
 
     long_rows: LongRows
     row_events: Index  # (rows,); the event of each row, -1 where it has none
@@ -49,7 +49,7 @@ class Melted:
 
 @dataclass(frozen=True)
 class Reading:
-    """Rules for reading the cells of a table, with a log of the conversions made and notes on them."""
+    """How the cells of a table are read (options, units, scales), with a log of what was converted, and notes."""
 
     options: ReadOptions
     rules: NumberRules
@@ -58,7 +58,7 @@ class Reading:
     percent: dict[int, bool] = field(default_factory=dict)  # whether unmarked numbers are percentages, by column
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
-        """Return `columns` as plain numbers; None for one with cells other than numbers and words for no answer."""
+        """Each of `columns` as plain numbers; None for one with other cells than numbers and words for no answer."""
         return table.numbers(columns, self.rules.missing_words)
 
     def probabilities(
@@ -77,7 +77,7 @@ class Reading:
         return values
 
     def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
-        """Return the numbers of a column as written, before units are applied; None if the unit is known already."""
+        """Numbers of a column, (rows,), as they are written (70 if 70 per cent); None if the unit is known."""
         name = table.names[column]
         if name in self.rules.units or unmarked_percent(name, self.rules):
             return None
@@ -92,17 +92,17 @@ class Reading:
         return np.where(np.isin(values, codes), np.nan, values) if codes else values
 
     def times(self, table: Table, layout: Layout, rows: slice | Index, role: str = "time") -> Times | None:
-        """Return the times in `rows` of the column with `role`, "time" or "expires"; None without such a column."""
+        """Times in `rows` of the column with `role`, "time" or "expires"; None if there is no such column."""
         if role not in layout.roles:
             return None
         return self.column_times(table, layout.roles[role], role)[rows]
 
     def column_times(self, table: Table, column: int, role: str) -> Times:
-        """Return the column of the role `role` as times in UTC, (rows,)."""
+        """Return the column at position `column`, whose role is `role`, as times in UTC, (rows,)."""
         return read_times(table, column, self.rules.missing_words, role, self.options.dates, self.notes)
 
     def half_units(self, long_rows: LongRows) -> Array:
-        """Return half a unit of the last digit that is written of each number, as a fraction, (M,)."""
+        """Half a unit of the last digit in which each number is written, as a fraction, (M,): 0.005 for 70%."""
         units = np.empty(len(long_rows.value))
         for column in np.unique(long_rows.column).tolist():
             percent = unmarked_percent(long_rows.table.names[column], self.rules)
@@ -117,7 +117,7 @@ class Reading:
 
 
 def row_events(table: Table, layout: Layout) -> Words:
-    """Return the event of each row: its cell in the event column, else its row number; blank if columns are events."""
+    """Return each row's event: the cell in the event column, else the row number; blank if columns are events."""
     if layout.events:
         return Words(np.full(table.rows, BLANK), list(layout.events))
     if "event" in layout.roles:
@@ -126,7 +126,7 @@ def row_events(table: Table, layout: Layout) -> Words:
 
 
 def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
-    """Return the distinct `experts` that the options include and exclude leave; raise if none is left."""
+    """Distinct `experts` that the options `include` and `exclude` leave; raise an error if nobody is left."""
     names, include, exclude = list(dict.fromkeys(experts)), options.include, options.exclude
     for name in map(str, (*include, *exclude)):
         if name not in names:
@@ -139,7 +139,7 @@ def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
 
 
 def merged(words: Words) -> Words:
-    """Return names with those that differ only in case, white space or Unicode form merged into the most frequent one.
+    """Return a column in which names that differ only in case, blanks or Unicode form are the most frequent of them.
 
     >>> from opinionpool.tables.table import encode
     >>> merged(encode(["Ann", "bob", "ANN ", "Ann"])).values
@@ -160,7 +160,7 @@ def merged(words: Words) -> Words:
 
 
 def _expert_words(table: Table, column: int, reading: Reading) -> Words:
-    """Return the expert of each row, similar names merged if the user asks for it."""
+    """Expert of each row; if the user asks for it, names that hardly differ are merged."""
     words = table.words(column)
     if not reading.options.merge_names:
         return words
@@ -172,7 +172,7 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
 
 
 def _of_files(experts: Words, files: Words, single: bool) -> Words:
-    """Return the expert of each row, if each file has experts of its own; named after the file if `single`."""
+    """Expert of each row if files have experts of their own: "FILE EXPERT", or "FILE" if there is a `single` one."""
     codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
     used = np.unique(codes[codes != BLANK])
     names = [file if single else f"{file} {expert}" for file in files.values for expert in experts.values]
@@ -183,7 +183,7 @@ def _of_files(experts: Words, files: Words, single: bool) -> Words:
 
 @dataclass(frozen=True)
 class _Source:
-    """A column of forecasts, with the event, the expert, and the class or verdict of each of its rows."""
+    """Column of forecasts, with the event, the expert, and the class or verdict that each of its rows is about."""
 
     column: int
     event: Words
@@ -192,7 +192,7 @@ class _Source:
     about: int | None = None  # the column that holds the classes or verdicts
 
     def repeats(self, table: Table, files: Words) -> bool:
-        """Whether two files have a number of the same event, expert and class."""
+        """Whether two files have a number on the same event by the same expert, about the same class."""
         codes = [each.codes for each in (self.event, self.expert, table.words(self.column))]
         there = np.all([each != BLANK for each in codes], axis=0)
         key = np.stack([each.codes[there] for each in (self.event, self.expert, self.label, files)])
@@ -200,7 +200,7 @@ class _Source:
         return bool(np.unique(found[:-1], axis=1).shape[1] < found.shape[1])
 
     def check_names(self, table: Table, layout: Layout, present: Mask) -> None:
-        """Raise if a row in the mask `present` lacks its event, expert, class or verdict."""
+        """Raise an error if a row in the mask `present` lacks its event, expert, class or verdict."""
         about = "class" if "class" in layout.roles else "verdict"
         places = {"event": layout.roles.get("event"), "expert": layout.roles.get("expert"), about: self.about}
         for (role, place), words in zip(places.items(), (self.event, self.expert, self.label), strict=True):
@@ -215,14 +215,14 @@ class _Source:
 
 
 def _has_single_labels(event: Index, label: Index) -> bool:
-    """Whether each event has the same label in all its rows; blank labels do not count."""
+    """Whether each event has the same label in all of its rows, blank ones left out."""
     known = label != BLANK
     pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
     return len(np.unique(pairs[:, 0])) == len(pairs) > 0
 
 
 def _sources(table: Table, layout: Layout, reading: Reading) -> tuple[list[_Source], list[str]]:
-    """Return the columns of forecasts, and the classes that these are about.
+    """Return the columns of forecasts, each with the event, expert and class of its rows, and all classes' labels.
 
     Each file has experts of its own if rows of several files, without times, have the same event, expert and class.
     """
@@ -249,7 +249,7 @@ def _sources(table: Table, layout: Layout, reading: Reading) -> tuple[list[_Sour
 
 
 def _labels(columns: Sequence[Words], by_class: bool, rules: NumberRules) -> list[Words]:
-    """Return columns of classes as they are, and columns of verdicts with shared codes that ignore case."""
+    """Return columns of classes unchanged (`by_class`), or columns of verdicts with shared codes that ignore case."""
     if by_class:
         return list(columns)
     spelled: dict[str, str] = {}
@@ -305,7 +305,7 @@ def melt(table: Table, layout: Layout, reading: Reading) -> Melted:
 
 
 def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None, reading: Reading) -> Array:
-    """Return a column as fractions, (rows,), by the unit or the scale of each row's expert."""
+    """Column as fractions, (rows,), NaN if blank: by the scale or the unit of each row's expert."""
     who, column = source.expert, source.column
     if layout.long or not source.label.values or layout.verdicts:
         levels = read_levels(table, column, who.values, who.codes, reading.rules)
@@ -316,7 +316,7 @@ def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None
 
 
 def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bool) -> dict[str, npt.NDArray[Any]]:
-    """Return fields of `LongRows` for the numbers in rows `present`; `rows` is empty if these are `every` row."""
+    """Fields of `LongRows` for the rows in the mask `present`; "rows" is empty if that is `every` row."""
     rows = slice(None) if every else np.flatnonzero(present).astype(np.int32)
     found = {"event": source.event.codes, "expert": expert, "label": source.label.codes, "value": value}
     found = {name: of[rows] for name, of in found.items()}
@@ -326,7 +326,7 @@ def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bo
 
 
 def _both(verdicts: list[str], table: Table, source: _Source) -> list[str]:
-    """Return the two verdicts, or the only one and its opposite; raise if there are more than two."""
+    """Return two verdicts: those there are, or the only one and its opposite; raise an error if there are more."""
     if len(verdicts) > 2:
         name = table.names[source.column if source.about is None else source.about]
         raise LayoutError(
@@ -339,7 +339,7 @@ def _both(verdicts: list[str], table: Table, source: _Source) -> list[str]:
 
 
 def _joined(parts: Sequence[dict[str, npt.NDArray[Any]]], name: str) -> npt.NDArray[Any]:
-    """Return the arrays called `name` of all parts as one, and remove them from the parts to free memory."""
+    """Return the arrays called `name` in all `parts` as one; they are taken out of `parts` to free memory."""
     found = [part.pop(name) for part in parts]
     return found[0] if len(found) == 1 else np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
@@ -352,7 +352,7 @@ def _check_units(
     kept: Sequence[str],
     reading: Reading,
 ) -> None:
-    """Raise unless the numbers of all experts, before units are applied, are of one unit."""
+    """Raise an error unless all experts' numbers, where the user says nothing of units, are in one unit."""
     rules, names = reading.rules, {*kept}
     found, raw = Written(table), replace(reading, rules=replace(reading.rules, percent=False))
     for source, numbers in zip(sources, plain, strict=True):

@@ -52,7 +52,7 @@ class Option(NamedTuple):
         return self.kind in {"list", "pairs"}
 
     def value(self, given: Any, name: str) -> Any:  # noqa: ANN401 - of the type of the option
-        """Return `given`, the value for the option `name`, after a check and in the type of the option's field."""
+        """Return `given`, the value of the option called `name`, checked and in the type of the field."""
         if self.kind == "flag":
             given = bool(given) if type(given).__name__ == "bool_" else given
             expect_type(given, bool, name)
@@ -65,7 +65,7 @@ class Option(NamedTuple):
         return given if self.check is None or given is None else self.check(given)
 
     def from_words(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - of the type of the option
-        """Return the value of the option from `words`, one word for each time that it is on the command line."""
+        """Return the option's value from `words`, one for each time that it is on the command line."""
         if self.kind == "classes":
             return _classes(words[0])
         if self.metavar == "[NAME=]SCALE":
@@ -74,7 +74,7 @@ class Option(NamedTuple):
 
 
 def _option(kind: str, text: str, **more: Any) -> Any:  # noqa: ANN401 - the default of a field
-    """Return the dataclass field of an option in `ReadOptions`; arguments are as for `Option`."""
+    """Dataclass field of an option in `ReadOptions`; the arguments are those of `Option`."""
     metadata = {"option": Option(kind, text, **more)}
     if kind == "pairs":
         return field(default_factory=dict, metadata=metadata)
@@ -145,7 +145,7 @@ def _condition(where: object) -> str:
 
 
 def _unicode(words: Sequence[str]) -> Sequence[str]:
-    """Return `words`; raise if one has characters that cannot be encoded, such as lone surrogates."""
+    """Return `words`; raise an error if one has characters, such as lone surrogates, that UTF-8 cannot have."""
     for word in words:
         try:
             word.encode()
@@ -334,29 +334,29 @@ class ReadOptions:
 
     @property
     def asked(self) -> Asked:
-        """Options on classes: the positive class, and all classes in order."""
+        """What the user says of classes: the positive class, and all classes in order."""
         from opinionpool.tables.classes import Asked
 
         return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
 
     @property
     def several(self) -> dict[str, tuple[str, ...]]:
-        """Names of the columns that together identify an event or expert (a composite key), by the key's role."""
+        """Names of the columns that together (a composite key) identify an event or expert, by role."""
         return {role: of for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED}
 
     @property
     def keys(self) -> dict[str, str | tuple[str, ...] | None]:
-        """Name of the column, or names of the columns, of each role; names of a composite key are joined to one."""
+        """Name of each role's column, None for no column; the names of a composite key are joined to one name."""
         return {**self.columns, **{role: BETWEEN.join(of) for role, of in self.several.items()}}  # type: ignore[dict-item]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of all columns that are part of a composite key, whose cells together identify an event or expert."""
+        """Names of all columns that are part of a composite key of events or experts."""
         return tuple(name for of in self.several.values() for name in of)
 
     @property
     def rules(self) -> NumberRules:
-        """Rules for reading numbers: percentages, decimal mark, missing values, units and scales."""
+        """Rules for reading numbers: per cent or not, decimal mark, missing values, units and scales."""
         from opinionpool.scales import scales_given
         from opinionpool.tables.units import NumberRules
 
@@ -366,7 +366,7 @@ class ReadOptions:
 
     @property
     def no_outcome(self) -> NoOutcome:
-        """Words for a missing or void outcome; where forecasts are levels of a scale, n/a means missing, not void."""
+        """Words for a missing or void outcome; with scales of levels, n/a means missing, not void."""
         from opinionpool.tables.classes import NoOutcome
 
         rules = self.rules
@@ -375,7 +375,7 @@ class ReadOptions:
         return NoOutcome.of(missing, tuple(map(str, self.void_values)), classes)
 
     def revised(self, remedy: Remedy) -> ReadOptions:
-        """Return a copy changed by `remedy`: repeatable options and `where` are extended, others replaced."""
+        """Return a copy changed by `remedy`: options that repeat, and `where`, are extended, others replaced."""
         changes: dict[str, Any] = {}
         for name, value in remedy.items():
             kind, before = OPTIONS[name].kind, getattr(self, name)
@@ -392,7 +392,7 @@ class ReadOptions:
         return typed_options(self.given())
 
     def given(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults, by name, but not those on scores (horizon, history)."""
+        """Options that are not at their default, by name; those on scores (horizon, history) are left out."""
         values = {name: getattr(self, name) for name, option in OPTIONS.items() if option.flag is None}
         return {
             name: value
@@ -401,7 +401,7 @@ class ReadOptions:
         }
 
     def toml(self, outcomes: str | None = None) -> str:
-        """Return the options as the text of a file for `read_options`; `outcomes` is a path relative to that file."""
+        """Return the options as text of an options file; `outcomes` is a table's path relative to the file."""
         given = {option_name(name, OPTIONS[name].repeated): value for name, value in self.given().items()}
         plain = {name: value.item().isoformat() if name == "as-of" else value for name, value in given.items()}
         if "column" in plain:
@@ -416,7 +416,7 @@ OPTIONS: dict[str, Option] = {
 
 
 def in_python(text: str) -> str:
-    """Return the Python form of command-line options in a message, one example of each; "" if it has no options.
+    """Return what the command-line options in a message are in Python, each once; "" if there are none.
 
     >>> in_python("say --scale gpt=1-5, --percent or --exclude 'no judge'; --column ROLE=NAME gives a role")
     "In Python: scale={'gpt': '1-5'}, percent=True, exclude=['no judge'], columns={'ROLE': 'NAME'}"
@@ -433,7 +433,7 @@ def in_python(text: str) -> str:
 
 
 def options_given(given: Mapping[str, Any]) -> ReadOptions:
-    """Return `ReadOptions` from options by their names in Python."""
+    """Return `ReadOptions` from the options in Python, by name; an ArgumentError for an unknown name."""
     for name in given:
         if name not in OPTIONS:
             near = suggestion(name, list(OPTIONS), "there are")
@@ -442,7 +442,7 @@ def options_given(given: Mapping[str, Any]) -> ReadOptions:
 
 
 def documented(function: Documented) -> Documented:
-    """Return `function` with the help texts of all options in place of {options} in its docstring."""
+    """Return `function` with {options} in its docstring replaced by the help texts of all options."""
     lines = []
     for name, option in OPTIONS.items():
         kind = {"flag": "bool, default False", "pairs": "mapping, optional"}.get(option.kind, "optional")
@@ -456,7 +456,7 @@ def documented(function: Documented) -> Documented:
 
 
 def read_options(path: str) -> dict[str, Any]:
-    """Return the options in the TOML file `path`, as arguments of `ReadOptions`, and `outcomes`, a table's path."""
+    """Options in a TOML file as arguments of `ReadOptions`, and `outcomes`, the path of a table, if given."""
     import tomllib
 
     try:
@@ -512,7 +512,7 @@ def _classes(text: str) -> tuple[str, ...]:
 
 
 def _pairs(words: Sequence[str], form: str) -> dict[str, Any]:
-    """Return values by name from words NAME=VALUE: a tuple for a repeated name, None for an empty value."""
+    """Values by name from words NAME=VALUE: a tuple if a name is repeated, None for an empty value."""
     found: dict[str, list[str]] = {}
     for word in words:
         name, sign, value = word.partition("=") if form.startswith("ROLE") else word.rpartition("=")

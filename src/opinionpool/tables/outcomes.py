@@ -49,7 +49,7 @@ _FEW, _SHARE = 2, 10
 
 @dataclass(frozen=True)
 class Settled:
-    """Classes in order, each event's outcome as an index among them, and the mask of void events.
+    """Classes in order, each event's outcome as a position among them, (events,), and the mask of void events.
 
     An outcome is -1 if unresolved, and `TIED` if it counts as half of each class.
     """
@@ -65,7 +65,7 @@ _Outcome = tuple[EventColumn, int, str]
 
 
 def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
-    """Return columns of outcomes without "Resolved", grades as 0 or 1 (if --at-least), levels as on the scale."""
+    """Return columns of outcomes without "Resolved", with grades as 0 or 1 (--at-least), and levels as on the scale."""
     scales, scale = request.rules.scales, request.rules.scale
 
     def level(word: str) -> str:
@@ -77,7 +77,7 @@ def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[Even
 
 
 def _graded(least: str, scales: Iterable[Scale]) -> Callable[[str], str]:
-    """Return the function from a grade to 1 if it is `least` (a number or level) or more, else 0; -1 and words stay.
+    """Return a function from grade to "1" if it is `least` (number or level) or more, else "0"; -1 and words stay.
 
     Raises an `ArgumentError` if `least` is neither a number nor a level of a scale.
     """
@@ -104,7 +104,7 @@ def settle(
     scale: Scale | None = None,
     options: Options | None = None,
 ) -> Settled:
-    """Return the classes and the outcomes of all events.
+    """Return the classes, and each event's outcome, from the columns of outcomes `observed`.
 
     `written` are the classes that forecasts were given for, empty where a forecast is one probability; `classes` those
     of the whole table, if known; `options` those of each event, where events do not share their classes.
@@ -140,7 +140,7 @@ def _find_classes(
     without: NoOutcome,
     scale: Scale | None,
 ) -> tuple[object, ...]:
-    """Return the classes, which are levels of `scale` if outcomes are; arguments and errors are as for `settle`."""
+    """Return the classes: those `written`, else the levels of `scale`, else two; arguments as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
     words = {word for column in observed for word in column.words.values}
@@ -154,7 +154,7 @@ def _find_classes(
 
 
 def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple[object, ...] | None:
-    """Return the levels of `scale` as classes, or its two ends if outcomes are only these; None if neither fits."""
+    """Levels of `scale` as classes, or its two ends if outcomes are only these; None if outcomes are others."""
     words = {word for *_, word in cells}
     keys, ends = {*map(key, words)}, (scale.levels[0], scale.levels[-1])
     if (
@@ -173,7 +173,7 @@ def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple
 
 
 def _preference(words: Iterable[str], scale: Scale | None) -> Scale | None:
-    """Return the scale of a preference for A or B, if `scale` or the outcomes are of that kind; else None."""
+    """Return the scale of a preference between A and B, if `scale` or outcomes `words` are one; else None."""
     found = Scale.of_verdicts(sorted(words)) if scale is None else scale
     return found if found is not None and found.is_tie("tie") else None
 
@@ -181,7 +181,7 @@ def _preference(words: Iterable[str], scale: Scale | None) -> Scale | None:
 def _outcomes_among(
     observed: Sequence[EventColumn], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
 ) -> list[_Outcome]:
-    """Return the distinct words of outcomes, without ties and words for no outcome that are no class in `written`."""
+    """Return the distinct words of outcomes; ties, and words for no outcome that no class is called, are left out."""
     known = Matcher(written)
     return [
         (column, code, word)
@@ -193,7 +193,7 @@ def _outcomes_among(
 
 
 def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
-    """Return the most frequent spelling of each class, by the class's key."""
+    """Return the most frequent spelling of each class among outcomes, by its `key`."""
     tallies: dict[str, Counter[str]] = {}
     for column, code, word in cells:
         tallies.setdefault(key(word), Counter())[word] += int(column.words.counts[code])
@@ -201,7 +201,7 @@ def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
 
 
 def _check_binary(cells: Sequence[_Outcome]) -> None:
-    """Raise if outcomes have numbers other than 0 and 1 (or 1 and one other integer), or words beside yes and no."""
+    """Raise an error if outcomes are numbers other than 0 and 1 (or 1 and one more), or words beside yes and no."""
     keys = {key(word) for *_, word in cells}
     if len(keys) == 2 and "1" in keys and "0" not in keys and all(each.removeprefix("-").isdigit() for each in keys):
         return
@@ -219,13 +219,13 @@ def _check_binary(cells: Sequence[_Outcome]) -> None:
 
 
 def _if_fraction(word: str) -> str:
-    """Return the remark that a number written as a fraction is no outcome; empty for other words."""
+    """Remark for messages that an outcome written as a fraction is no class; "" for other words."""
     fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
     return "; an event that settled at a fraction is neither" if fraction else ""
 
 
 def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolError:
-    """Return the error for a word that is no outcome; `what` says why, such as "neither 0 nor 1"."""
+    """Return the error for a word that is no outcome; `what` says what it is, as "neither 0 nor 1"."""
     word, count, grade = column.words.values[code], int(column.words.counts[code]), _grade(column.words.values)
     option, ways = _column_of_options(column), list[Mapping[str, object]]()
     if option is not None:
@@ -240,20 +240,20 @@ def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolErr
 
 
 def _column_of_options(column: EventColumn) -> str | None:
-    """Return the name of another column that has all outcomes, as it may hold the classes; None if there is none."""
+    """Name of another column with all the words of this one, so that it may hold the classes; None if none has."""
     words, table = {*column.words.values}, column.table
     others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
     return next((table.names[i] for i in others if words <= {*table.words(i).values}), None)
 
 
 def _grade(words: Sequence[str]) -> str:
-    """Return the first grade of the upper half, if three or more words are integers from 0 to 10; else ""."""
+    """Return the first grade in the upper half, if `words` have three or more integers up to 10; else ""."""
     numbers = {int(word) for word in words if word.isdigit() and int(word) <= 10}
     return str((min(numbers) + max(numbers)) // 2 + 1) if len(numbers) > 2 else ""
 
 
 class _Encoded(NamedTuple):
-    """Outcomes in the rows of all columns, as positions among options, and the words that were found."""
+    """Outcomes in all rows, as positions among classes or options, and the words found for them."""
 
     values: Index
     met: set[str]  # words that are options
@@ -269,7 +269,7 @@ def _encode(
     without: NoOutcome,
     preference: Scale | None,
 ) -> _Encoded:
-    """Return outcomes as positions among `shared` classes, if `options` is None, else options of their event.
+    """Return the outcome in each row as a position among the `shared` classes or, if given, its event's `options`.
 
     Raises an error for a word that is neither an option nor a word for no outcome.
     """
@@ -303,7 +303,7 @@ def _encode(
 
 
 def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Return each row's position in a list of pairs (event, code), -1 if blank, the list, and each pair's row count."""
+    """Position of each row (-1: blank) in a list of distinct pairs (event, code), the list, and its row counts."""
     codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
     if shared:
         return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()
@@ -315,14 +315,14 @@ def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, in
 
 
 def _concat(columns: Sequence[npt.NDArray[Any]]) -> Index:
-    """Return `columns` as one array, which is empty if there are none."""
+    """Return `columns` joined to one array, which is empty if there are none."""
     return columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
 
 
 def _outcome_of(
     values: Index, observed: Sequence[EventColumn], events: Sequence[str]
 ) -> tuple[Index, npt.NDArray[np.bool_]]:
-    """Return each event's outcome, (events,), `UNRESOLVED` if it has none, and the mask of void events."""
+    """Outcome of each event, (events,), from `values` of rows, and mask of void events; raise if an event has two."""
     row_events = _concat([column.row_events for column in observed])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
@@ -341,7 +341,7 @@ def _notes(
     void: npt.NDArray[np.bool_],
     encoded: _Encoded,
 ) -> list[Note]:
-    """Return the notes on outcomes; `classes` is empty where events have options of their own."""
+    """Notes on outcomes: void, tied, unresolved, respelt; `classes` is empty if events have their own options."""
     notes: list[Note] = []
     words = sorted(encoded.unsettled)
     if len(classes) == 2:
@@ -375,7 +375,7 @@ def _unknown(column: EventColumn, code: int, classes: tuple[object, ...]) -> Opi
 def _two_outcomes(
     observed: Sequence[EventColumn], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
 ) -> OpinionPoolError:
-    """Return the error for an event with two outcomes; `one` is how many have one outcome on several rows."""
+    """Error for an event with two outcomes; `one` is the number of events with one outcome in several rows."""
     starts = np.cumsum([0, *(len(column.row_events) for column in observed)])
     of = (np.searchsorted(starts, clash, side="right") - 1).tolist()
     cells = [(observed[i], row - int(starts[i])) for i, row in zip(of, clash, strict=True)]
@@ -397,7 +397,7 @@ def _two_outcomes(
 def find_options(
     melted: Melted, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
 ) -> EventOptions | None:
-    """Return the options of each event, None if all events share their classes.
+    """Return the options (answers to choose from) of each event; None if all events share their classes.
 
     Options are from the forecasts that may count, `counting`; of events without any, from all rows.
     """
@@ -427,7 +427,7 @@ def find_options(
 
 
 def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
-    """Return event and label of each forecast in `counting`, and of all rows of events that have none in it."""
+    """Event and label, (P,) each, of forecasts in `counting` and, for events without these, of all rows."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False
@@ -438,14 +438,14 @@ def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
 
 
 def _clear(found: EventOptions) -> bool:
-    """Whether each class, in any spelling, is in only one set of options, so that events have options of their own."""
+    """Whether no class, in any spelling, is in two events' options that differ: then events have their own options."""
     sets = {frozenset(labels) for labels in found.of_events if labels}
     words = [key(str(label)) for labels in sets for label in labels]
     return len(words) == len(set(words))
 
 
 def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
-    """Return the error that asks whether events have options of their own, or forecasts lack classes."""
+    """Return the error that asks: do events have options of their own, or do forecasts lack classes?"""
     options = found.of_events
     _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
     short = start[count < len(long_rows.classes)]

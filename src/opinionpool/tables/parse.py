@@ -56,7 +56,7 @@ _HEAD, _MORE = 1 << 14, 64
 
 @dataclass(frozen=True)
 class Whole:
-    """Layout, classes and profile of the columns of a whole table, with which each part of it is read."""
+    """What is decided once for a whole table that is read in parts: its layout, classes and profile of columns."""
 
     layout: Layout
     classes: tuple[object, ...] | None
@@ -64,7 +64,7 @@ class Whole:
 
 
 def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forecasts:
-    """Return the forecasts in the open `table`, with the outcomes in the open table `other` if it is not None."""
+    """Return the forecasts in the open `table`, with outcomes from the open table `other` if it is not None."""
     return TableReader(table, other, request).forecasts
 
 
@@ -87,7 +87,7 @@ class TableReader:
         self.table, self.other, self.asked, self.whole = table, other, request, whole
 
     def revised(self, remedy: Remedy) -> TableReader:
-        """Return a reader with options changed by `remedy`; results of stages that it does not affect are kept."""
+        """Return a reader whose options `remedy` changes; results of stages that these do not affect are kept."""
         stages = [OPTIONS[name].stage for name in remedy]
         # Without a rule for duplicates, each of several files may be an expert.
         stages += ["cells"] if "duplicates" in remedy and len(self.table.pieces) > 1 else []
@@ -106,7 +106,7 @@ class TableReader:
 
     @cached_property
     def request(self) -> ReadOptions:
-        """Options as given; with a scale for verdicts such as yes and no if the table has verdicts but no forecasts."""
+        """Options as given, with a scale for a column of verdicts such as yes and no if that is all there is."""
         asked = self.asked
         found = None if asked.rules.scales else self.profile.verdicts(asked.columns)
         if found is None:
@@ -137,7 +137,7 @@ class TableReader:
         return found
 
     def _refuse_repeats(self, whole: Whole) -> None:
-        """Raise if an expert has several forecasts on one event in the first rows of a very large table."""
+        """Raise an error early if an expert has several forecasts on one event in a very large table's first rows."""
         head = self.table.rows_from(self.table.first, _HEAD)
         try:
             TableReader(head, self.other, self.asked, whole).chosen  # noqa: B018 - for its error
@@ -151,7 +151,7 @@ class TableReader:
 
     @cached_property
     def rules(self) -> NumberRules:
-        """Rules for reading numbers; in a long table, a scale for the column of forecasts applies to all experts."""
+        """Rules for reading numbers; in a long table, the scale of the column of forecasts is all experts'."""
         rules, names = self.request.rules, self.table.names
         column = names[self.layout.roles["probability"]] if self.layout.long else ""
         others = {name: scale for name, scale in rules.scales.items() if name != column}
@@ -159,7 +159,7 @@ class TableReader:
 
     @cached_property
     def reading(self) -> Reading:
-        """Rules for reading cells, with a log of how numbers were converted to probabilities."""
+        """How cells are read, with a log of how numbers were converted to probabilities."""
         return Reading(self.request, self.rules)
 
     @cached_property
@@ -169,7 +169,7 @@ class TableReader:
 
     @cached_property
     def joined(self) -> Joined | None:
-        """Table of outcomes, with the event that each of its rows is about; None if no such table was given."""
+        """Table of outcomes, each row with the event that it is about; None if there is no such table."""
         if self.other is None:
             return None
         header = self.table.names[self.layout.roles["event"]] if "event" in self.layout.roles else None
@@ -183,7 +183,7 @@ class TableReader:
 
     @cached_property
     def observed(self) -> list[EventColumn]:
-        """Columns of outcomes in both tables; if rows are about one class each, yes becomes that class, no a blank."""
+        """Columns of outcomes in both tables; where a row is about one class, yes becomes the class, no a blank."""
         found, of_class = as_asked(self.columns("outcome"), self.request), self.layout.roles.get("class")
         if of_class is None or not found or found[0].table is not self.table:
             return found
@@ -195,7 +195,7 @@ class TableReader:
 
     @cached_property
     def melted(self) -> Melted:
-        """Long form of the table: a row for each probability that an expert gave."""
+        """Long form of the table, with a row for each number that an expert gave."""
         table, layout, names = self.table, self.layout, self.table.names
         if self.whole is None:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
@@ -219,7 +219,7 @@ class TableReader:
 
     @cached_property
     def priors(self) -> dict[int, Array]:
-        """Prior probability in each row of the table, (rows,), by the position of the column of priors."""
+        """Prior probability in each row of the table, (rows,), by position of the column that has it."""
         columns = [
             *self.layout.priors.values(),
             *([self.layout.roles["prior"]] if "prior" in self.layout.roles else []),
@@ -228,7 +228,7 @@ class TableReader:
 
     @cached_property
     def by(self) -> Distinctions:
-        """Columns that may say which of several forecasts counts; those of times only if none has the role time."""
+        """Columns that may say which of several forecasts counts; times only if no column is the forecast's time."""
         layout, names, unused = self.layout, self.table.names, self.layout.unused
         column, times = layout.roles.get("time"), list[int]()
         if column is None and "time" not in self.request.keys:
@@ -255,7 +255,7 @@ class TableReader:
 
     @cached_property
     def settled(self) -> Settled:
-        """Classes, the outcome of each event, and which events are void."""
+        """Classes, outcome of each event, and which events are void (annulled)."""
         request, written = self.request, self.melted.written
         classes = None if self.whole is None else self.whole.classes
         asked = as_listed(request.asked, written, long=self.layout.long)
@@ -274,13 +274,13 @@ class TableReader:
 
     @cached_property
     def placed(self) -> LongRows:
-        """Forecasts made in time; p becomes 1 - p where the order of two things shown, or the scale, is reversed."""
+        """Forecasts made in time, with 1 - p for p where the order of two things, or the scale, is reversed."""
         rows = _by_place(self.timed[0], self.layout, self.settled.classes, self.request.duplicates)
         return _towards(rows, self.settled.classes, self.rules)
 
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
-        """One row for each expert and event, their probabilities, (M,) or (M, K) if K > 2, and notes on omissions."""
+        """One row for each expert and event, the probabilities, (M,) or (M, K) if K > 2, and notes on rows left out."""
         request, facts = self.request, self.facts
         ends = facts.asked(request.as_of, self.settled.outcomes, request.horizon)
         rows, repeated = one_each(self.placed, request.duplicates, self.by, ends)
@@ -289,7 +289,7 @@ class TableReader:
         return rows, probabilities, (*repeated, *expired, *folded)
 
     def _ordered(self, rows: LongRows) -> tuple[LongRows, Array, Sequence[Note]]:
-        """Return a row per forecast, sorted by event and expert, probabilities, (M,) or (M, K) if K > 2, and notes."""
+        """Row for each forecast, sorted by event and expert, its probabilities, (M,) or (M, K) if K > 2, and notes."""
         request, classes = self.request, len(self.settled.classes)
         if rows.classes:
             flags, written = (request.drop_incomplete, request.normalise), self.melted.written
@@ -302,19 +302,19 @@ class TableReader:
 
     @cached_property
     def known(self) -> tuple[Index, Mask, Sequence[Note]]:
-        """Outcome of each event and mask of void events, (events,), as known at --as-of, and notes on both."""
+        """Each event's outcome, and whether it is void, (events,) each, as known at --as-of, and notes."""
         return known_by(self.request.as_of, self.settled, self.facts)
 
     @cached_property
     def counts(self) -> ForecastCounts:
-        """Counts of extreme probabilities among each expert's forecasts on events that are not void."""
+        """Numbers of extreme probabilities among each expert's forecasts, void events left out."""
         rows, void = self.chosen[0], self.known[1]
         rows = rows.select(~void[rows.event]) if void.any() else rows
         return ForecastCounts.of(rows, self.request.percent, self.reading.log.marked)
 
     @cached_property
     def forecasts(self) -> Forecasts:
-        """Forecasts of the table, one for each expert and event, with outcomes and facts on the events."""
+        """Forecasts that the table has, with outcomes and facts on the events."""
         request, facts, (rows, probabilities, _) = self.request, self.facts, self.chosen
         outcomes, void, _ = self.known
         found = Forecasts(
@@ -350,11 +350,11 @@ class TableReader:
         return replace(found, notes=(*found.notes, covered))
 
     def _hint(self) -> str:
-        """Return the text that says how to read unused columns of verdicts as forecasts; empty if there are none."""
+        """Text on how unused columns of verdicts can be read as forecasts; "" if there are none."""
         return self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
 
     def _notes(self) -> tuple[Note, ...]:
-        """Return the notes of all stages."""
+        """Notes of all stages, in the order of the stages."""
         (timed, late), rows = self.timed, self.chosen[0]
         column, scale = self.request.columns.get("probability"), self.request.scale.get("*")
         verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
@@ -376,7 +376,7 @@ class TableReader:
         )
 
     def _history(self, forecasts: Forecasts) -> History:
-        """Return the forecasts that were active in each interval between two changes of the forecasts on an event."""
+        """Return the forecasts in force in each interval between two changes of the forecasts on an event."""
         if self.options is not None:
             raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
         stood = active_rows(self.placed, self.facts.ends)
@@ -403,7 +403,7 @@ class TableReader:
 
 
 def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -> Forecasts:
-    """Return `forecasts` without events of fewer than two options; those on void events go into its field `void`."""
+    """Return `forecasts` without events of fewer than two options; its field `void` has those on void events."""
     if options is not None:
         known = options.sizes >= 2
         notes = [options.note, *([] if known.all() else [finding("no-options", count=int((~known).sum()))])]
@@ -416,7 +416,7 @@ def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -
 
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> LongRows:
-    """Return `long_rows`, 1 - p for p where the verdict is "first" or "second" and B was shown before A."""
+    """Return `long_rows` with 1 - p for p where a verdict is "first" or "second", and B was shown before A."""
     order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
     if order is None and not things:
         return long_rows
@@ -446,7 +446,7 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], ru
 
 
 def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
-    """Return the `unused` columns with the same set of words as a later one, but another word in every row."""
+    """Positions in `unused` of columns with the same words as a later one, but never the same in a row."""
     of = {place: table.words(place) for place in unused}
     return [
         one
@@ -457,7 +457,7 @@ def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
 
 
 def _refuse_letters(long_rows: LongRows, by: int) -> None:
-    """Raise if most verdicts of one expert on one event contradict each other where cells of the column `by` differ."""
+    """Raise an error if most verdicts contradict each other where, for one expert and event, column `by` differs."""
     at, pair, side = long_rows.table.words(by).codes[long_rows.row], long_rows.pair, np.sign(long_rows.value - 0.5)
     order = np.lexsort((at, pair))
     one, other = order[:-1], order[1:]
@@ -469,12 +469,12 @@ def _refuse_letters(long_rows: LongRows, by: int) -> None:
 
 
 def _names_place(words: Words) -> Mask:
-    """Return the mask (rows,) of the cells that name a place in the order shown, such as "first"."""
+    """Mask (rows,) of cells that name a place in the order in which things were shown, such as "first"."""
     return words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
 
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
-    """Return `long_rows`, 1 - p for p of experts whose scale runs from the second class to the first."""
+    """Return `long_rows` with 1 - p for p by experts whose scale rises towards the first class."""
     turned, _ = facing(long_rows.experts, rules.scales, classes)
     if not turned.any():
         return long_rows
@@ -482,7 +482,7 @@ def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules)
 
 
 def _over_levels(rows: LongRows, rules: NumberRules) -> Array:
-    """Return the probabilities of all classes, (M, K), from forecasts on a scale whose levels are the classes."""
+    """Return the probabilities of all classes, (M, K), from forecasts on a scale whose levels the classes are."""
     for name in rows.experts:
         if scale_of(rules.scales, name) != rules.scale:
             raise fault("levels-beside-fractions", Place(rows.table.name), scale=str(rules.scale), name=name)

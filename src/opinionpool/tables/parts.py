@@ -37,13 +37,13 @@ CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class _Tally(Words):
-    """Column of a whole table as one row for each word, with the word's number of rows (`tallies`) and first row."""
+    """Column of a table with a row for each distinct word, its number of rows (`tallies`), and its first row."""
 
     tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
     firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
 
     def rows(self, code: int) -> Index:
-        """Return the first row whose word is `values[code]`, (1,)."""
+        """Position of the first row with the word of the given `code`, (1,)."""
         return self.firsts[super().rows(code)[:1]]
 
     @property
@@ -52,7 +52,7 @@ class _Tally(Words):
         return np.bincount(self.codes, self.tallies, len(self.values)).astype(np.intp)
 
     def rewritten(self, words: Sequence[str]) -> _Tally:
-        """Return a copy of the column with `words` in place of `values`; equal words are merged."""
+        """Return a copy with `words` in place of `values`; words that have become equal are merged."""
         found = super().rewritten(words)
         return replace(self, codes=found.codes, values=found.values)
 
@@ -79,13 +79,13 @@ class PartNotes:
             self._found[key] = self._found[key] + note if key in self._found else note
 
     def all(self, **totals: int) -> tuple[Note, ...]:
-        """Return the notes on the whole table; `totals` has the number that a note's count is out of, by its code."""
+        """Return the notes on the whole table; `totals` has, by a note's code, the number of all cases."""
         return tuple(note.out_of(totals[note.code]) if note.code in totals else note for note in self._found.values())
 
 
 @dataclass(eq=False)
 class Parts:
-    """Forecasts of a table, whole or in parts (runs of rows), which can be read any number of times."""
+    """Forecasts of a table, as a whole or in parts (runs of rows); they can be read any number of times."""
 
     table: Table
     request: ReadOptions
@@ -120,7 +120,7 @@ class Parts:
         return [] if self.counts is None else self.counts.notes(self.request.rules)
 
     def notes(self, events: int, cells: int) -> tuple[Note, ...]:
-        """Return the notes on the parts read; `events` and `cells` are the numbers of their events and forecasts."""
+        """Notes on the parts read; `events` and `cells` are the numbers of events and forecasts in them."""
         if self.only is not None:
             return self.only.notes
         return (*self.read.all(unresolved=events, normalised=cells), *self._counted(), *self.more)
@@ -139,9 +139,9 @@ class Parts:
 def open_parts(
     source: object, outcomes: object, request: ReadOptions, progress: Progress | None = None, divided: bool = True
 ) -> Iterator[Parts]:
-    """Open a table for the time of a with statement, in parts if it is `divided`; else it is read as a whole.
+    """Context with the forecasts of a table, which is read in parts if `divided`, else as a whole.
 
-    So is a table with a table of outcomes or a class column, or with an option that needs all rows at once.
+    A table with a table of outcomes or a class column, or with an option that needs all rows, is read as a whole too.
     """
     divided &= outcomes is None
     with ExitStack() as stack:
@@ -157,7 +157,7 @@ def open_parts(
 
 
 def _divisible(reader: TableReader) -> bool:
-    """Whether each event of a table can be read without the rows of the others."""
+    """Whether each event of a table can be read without the rows of other events."""
     request, layout = reader.request, reader.layout
     whole = request.options == "event" or request.merge_names or request.silence is not None or layout.verdicts
     return not whole and {"class", "verdict"}.isdisjoint(layout.roles) and layout.long != layout.wide
@@ -193,7 +193,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
 
 
 def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptions:
-    """Return the options with the order of days and months that the whole table shows, as parts might differ."""
+    """Return the options with the order of day and month (`dates`) that the whole table shows: parts might differ."""
     columns = [layout.roles[role] for role in ("time", "closes", "resolved_at", "expires") if role in layout.roles]
     if request.dates is not None:
         return request
@@ -221,7 +221,7 @@ def _tally(table: Table, column: int) -> _Tally:
 
 
 def _event_hash(table: Table, column: int) -> str:
-    """Return an SQL expression for a hash of each row's event, which trims cells only if some need it."""
+    """SQL expression for a hash of each row's event; cells are trimmed only if the column has white space."""
     if column < len(table.types) and table.is_text(column):
         cell = f"c{column}"
         ends = f"SELECT min(ascii({cell})), min(ascii({cell}[-1])) FROM t"
@@ -233,7 +233,7 @@ def _event_hash(table: Table, column: int) -> str:
 
 
 def _grouped_spans(table: Table, column: int, rows: int) -> list[tuple[int, int]] | None:
-    """Return start and length of parts of about `rows` rows that split no event; None if an event is scattered."""
+    """Start and length of parts of about `rows` rows that split no event; None if an event's rows are scattered."""
     name = _event_hash(table, column)
     starts, runs, last = [0], 0, None
     met: list[npt.NDArray[np.uint64]] = []
@@ -267,7 +267,7 @@ def _grouped_spans(table: Table, column: int, rows: int) -> list[tuple[int, int]
 
 
 def _sorted(table: Table, column: int) -> Table:
-    """Return the table with the rows of each event together, events in order of first appearance."""
+    """Return the table with each event's rows together, events in the order of their first rows."""
     name = f"trim({table.text(column)}, {SPACE})"
     columns = ", ".join(f"t.c{i}" for i in range(len(table.types)))
     table.changed(
