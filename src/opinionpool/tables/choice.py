@@ -49,7 +49,7 @@ _OTHERS = 5
 
 
 class Choice:
-    """Enumeration of the ways to read a table (`Reading`) that its headers, its cells and the user's options allow."""
+    """Enumeration of the ways to read a table (`Reading`: a shape, and a column for each role) that are allowed."""
 
     def __init__(
         self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
@@ -101,15 +101,15 @@ class Choice:
         ]
 
     def roles(self, column: Column) -> frozenset[str]:
-        """Return the roles that a column's header names, less roles that its cells exclude or the user assigns."""
+        """Roles that a column's header names, less those that its cells exclude or the user gives to others."""
         return self._roles.get(column.place, frozenset())
 
     def called(self, role: str) -> list[int]:
-        """Return the positions of the columns whose header is a word for `role` and for no other role."""
+        """Return the positions of columns whose header is a word for `role`, and for no other role."""
         return [c.place for c in self.free if self.roles(c) == {role}]
 
     def readings(self, loose: bool = False) -> Iterator[Reading]:
-        """Yield the readings without a veto, with their caveats; if `loose`, cells too may suggest a column's role."""
+        """Yield the ways to read the table that have no veto, with caveats; if `loose`, cells may suggest roles too."""
         for shape in SHAPES:
             players = {role: self._players(role, shape, loose) for role in shape.needs}
             if shape != RESPONDENTS:
@@ -128,7 +128,7 @@ class Choice:
                         yield replace(reading, caveats=tuple(self._caveats(reading)))
 
     def _players(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
-        """Return candidate columns for `role`: the user's, else by header; if `loose`, also by their cells."""
+        """Candidates for `role`, as tuples of positions: the user's, else by header; if `loose`, by their cells too."""
         if role in self.given:
             return [self.given[role]]
         if role == "verdict" and shape == PAIRS:
@@ -152,11 +152,11 @@ class Choice:
 
     @cached_property
     def shared(self) -> list[Column]:
-        """Columns whose header the table of outcomes has too, of two or more distinct words and no forecasts."""
+        """Columns, of two or more distinct words and no forecasts, whose header the table of outcomes has too."""
         return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Return the columns `named`, less texts of questions beside ids, and less experts; all if none is left."""
+        """Positions `named` less texts of questions, if there are ids, and less experts; all if none is left."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
@@ -164,11 +164,11 @@ class Choice:
 
     @cached_property
     def _scores(self) -> list[Column]:
-        """Columns whose headers name scores, and whose cells may be forecasts."""
+        """Columns whose headers name scores, and whose cells may be forecasts all the same."""
         return [c for c in self._plain if "score" in c.says and c.forecasts]
 
     def _row_names(self) -> list[tuple[int, ...]]:
-        """Return candidates for names of rows: the only column of unique texts, else of an index; () is row numbers."""
+        """Candidates for the names of rows: the only column of unique texts, else of an index; () for row numbers."""
         texts = [
             c
             for c in self.free
@@ -184,7 +184,7 @@ class Choice:
         return [()] if not any(c.kind != "number" for c in self.labels) else []
 
     def _guesses(self, role: str, shape: Shape) -> Iterator[tuple[int, ...]]:
-        """Yield the columns whose cells allow `role` although their headers do not name it."""
+        """Yield the columns, as tuples of positions, whose cells allow `role` although their headers do not name it."""
         label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.says]
         if role == "event":
             shared = tuple(c.place for c in self.shared)
@@ -228,18 +228,18 @@ class Choice:
             yield from ((c.place,) for c in self.free if c.yes_no and "outcome" in self.roles(c))
 
     def _part_of_event(self, column: Column) -> bool:
-        """Return True if a column may be part of an event's key: a name, a round, or a day that is no forecast's."""
+        """Return True if a column may be part of an event's key: a name, a round, or a day that no forecast is of."""
         roles = self.roles(column)
         if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
             return True
         return "never" in column.says and "again" not in column.says and column.whole == 1
 
     def _ids(self) -> list[int]:
-        """Return the positions of columns of ids in which some ids are repeated."""
+        """Return the positions of columns of ids, in which some ids occur in several rows."""
         return [c.place for c in self._plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
-        """Return candidate sets of forecast columns for `shape`; if `loose`, also sets with columns of scores."""
+        """Candidate sets of forecast columns (positions) for `shape`; if `loose`, also sets with columns of scores."""
         if not shape.columns:
             return [roles[PROBABILITY]]
         if PROBABILITY in self.given:
@@ -265,7 +265,7 @@ class Choice:
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
-        """Return those of `columns` whose headers name a class that is an outcome in the table."""
+        """Return those of `columns` whose header names a class that is one of the table's outcomes."""
         happened = self.happened(Reading(ONE, roles, ()))
         names = class_names([c.name for c in columns], happened) if columns else []
         return [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
@@ -300,7 +300,7 @@ class Choice:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
     def _verdict_vetoes(self, reading: Reading, forecast: Column) -> Iterator[str]:
-        """Yield vetoes if forecasts are read as confidence in a verdict and are none, or are one and not read so."""
+        """Yield reasons if forecasts are read as how sure experts are of verdicts and are not, or vice versa."""
         look, says = self.profile, forecast.roles & {PROBABILITY, "sureness"}
         if reading.shape != SURE:
             own = says != {PROBABILITY} and self._sure(reading) and not forecast.below
@@ -317,7 +317,7 @@ class Choice:
             yield "it is one of several answers"
 
     def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column], loose: bool) -> Iterator[str]:
-        """Yield vetoes on forecast columns: cells or headers do not fit, or an unused column has a forbidden role."""
+        """Yield reasons against the forecast columns, by their cells or headers, or by columns that are left unused."""
         shape, played = reading.shape, {role for role, places in reading.roles.items() if places}
         known = PROBABILITY not in self.given and self.known
         if known and (shape == RESPONDENTS or not known <= {*reading.forecasts}):
@@ -344,7 +344,7 @@ class Choice:
                 yield "there are several columns of each, which hold different things"
 
     def _respondent_vetoes(self, reading: Reading, expert: Column) -> Iterator[str]:
-        """Yield the reasons against a layout with a row per expert and a column per event."""
+        """Yield the reasons against reading a row as one expert, and a column as one event."""
         sure = "expert" in self.given or ("expert" in expert.roles and "other" not in expert.roles)
         named = sure and (self.asks(reading) or PROBABILITY in self.given)
         if not (named if self.profile.repeated([expert.place]) else sure or self.asks(reading)):
@@ -353,7 +353,7 @@ class Choice:
             yield "one column is no list of events"
 
     def _event_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
-        """Yield the reasons against an event column: it numbers rows, or another event column fits better."""
+        """Yield the reasons against `column` as the event: it numbers rows, or another one fits better."""
         look, expert = self.profile, reading.roles.get("expert", ())
         named = [
             c for c in self.free if "event" in self.roles(c) and c.place not in reading.used and "expert" not in c.roles
@@ -377,14 +377,14 @@ class Choice:
             yield "it numbers the rows"
 
     def _differs(self, column: Column, reading: Reading) -> bool:
-        """Whether verdicts in `column` differ within an event, or from an outcome column in the same row."""
+        """Whether verdicts in `column` differ within an event, or from what an outcome column says in the same row."""
         event, others = reading.roles.get("event", ()), (c for c in self.free if "outcome" in self.roles(c))
         return self.profile.varies_within(column.place, event) or any(
             column.differs(other) for other in others if other is not column
         )
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
-        """Yield vetoes if forecast columns are read as classes and are none, or are classes and not read so."""
+        """Yield reasons if forecast columns are read as classes and are none, or are classes and not read so."""
         shape, look = reading.shape, self.profile
         places = [c.place for c in forecasts]
         grid = self.profile.grid(reading.forecasts, self.happened(reading))
@@ -400,11 +400,11 @@ class Choice:
             yield "columns do not add up to 1 as those of classes do"
 
     def _adds(self, reading: Reading) -> bool:
-        """Whether forecast columns add up to 1; in more than `FEW` rows, unless their headers name all outcomes."""
+        """Whether forecast columns add up to 1, in more than `FEW` rows unless their headers name all outcomes."""
         return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else FEW + 1)
 
     def _names_classes(self, reading: Reading) -> bool:
-        """Return True if the headers of the forecast columns name a class for every outcome."""
+        """Return True if the headers of the forecast columns name every outcome, and so are classes."""
         labels = {label.lower() for label in class_names([self.profile.columns[p].name for p in reading.forecasts])}
         able = [(c.place,) for c in self.free if "outcome" in self.roles(c)]
         for places in (reading.roles.get("outcome", ()), *able):
@@ -414,13 +414,13 @@ class Choice:
         return False
 
     def happened(self, reading: Reading) -> frozenset[str]:
-        """Return the distinct outcomes of a reading, in lower case, without words for void and unresolved events."""
+        """Return the distinct outcomes of a reading, in lower case; words for void and open events are left out."""
         words = [self.profile.columns[p].words.values for p in reading.roles.get("outcome", ())]
         found = {word.lower() for word in chain(*words, self.beside.happened)}
         return frozenset(found - VOID - UNSETTLED - {*self.void})
 
     def _outcome_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
-        """Yield the reasons against reading a column as the outcome."""
+        """Yield the reasons against reading `column` as the outcome."""
         look, event = self.profile, reading.roles.get("event", ())
         called = self.called("outcome")
         twins = [p for each in look.sums if {*reading.forecasts} < each for p in each - {*reading.forecasts}]
@@ -445,12 +445,12 @@ class Choice:
             yield "it holds one word throughout"
 
     def _says_which(self, reading: Reading, column: Column) -> bool:
-        """Whether the rows of an outcome column say whether the class in that row happened."""
+        """Whether an outcome column says, row by row, if the class in the row is the one that happened."""
         events, labels = self.profile.key(reading.roles["event"]), reading.roles.get("class", ())
         return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
     def _answers(self, reading: Reading) -> list[Column]:
-        """Return unused columns that may be outcomes, by a hint in the header, or cells yes or no in rows of events.
+        """Return unused columns that may be outcomes, by a hint in the header, or by yes and no in rows that are events.
 
         Beside verdicts or scores, a column of levels or grades with one value per event may be an outcome too.
         """
@@ -465,12 +465,12 @@ class Choice:
         return [c for c in able if c.place not in reading.used]
 
     def _names_columns(self, column: Column) -> bool:
-        """Whether the words of a column are the last words of headers, as outcomes are if columns are classes."""
+        """Whether the words in a column are the last words of headers, as outcomes are if columns are classes."""
         last = {normal(c.name).split("_")[-1] for c in self.numbers}
         return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= last
 
     def _caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield the objections to a reading that the user can overrule."""
+        """Yield the objections to a reading, as texts, that the user can overrule."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         if "event" not in self.given or not roles.get("event"):
             yield from self._key_caveats(reading)
@@ -501,7 +501,7 @@ class Choice:
             yield from self._aside_caveats(reading)
 
     def _sure(self, reading: Reading) -> bool:
-        """Whether forecasts may be confidence in verdicts, by their header, or as verdicts on one event differ."""
+        """Whether forecasts may be how sure experts are of verdicts: by header, or as verdicts on an event differ."""
         columns = [self.profile.columns[place] for place in reading.forecasts]
         sure = any("sureness" in c.roles for c in columns)
         if reading.shape.columns or sure:
@@ -512,14 +512,14 @@ class Choice:
         return any(self._differs(c, reading) for c in verdicts if c.yes_no or "verdict" in self.roles(c))
 
     def votes(self, reading: Reading) -> list[Column]:
-        """Return the unused columns that may hold verdicts: experts' choices of a class."""
+        """Return the unused columns that may hold verdicts, which are experts' choices between classes."""
         event = reading.roles.get("event", ())
         own = [c for c in self.free if "verdict" in self.roles(c) or (c.yes_no and "outcome" in self.roles(c))]
         own += [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
         return [c for c in own if c.place not in reading.used]
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield caveats on the key: an event column is unused, or an unused column distinguishes rows of equal keys."""
+        """Yield objections to the columns that identify a row: an unused column names events, or distinguishes rows."""
         look, shape, roles = self.profile, reading.shape, reading.roles
         if shape.numbered and not roles["event"]:
             texts = [c.place for c in self.labels if c.kind == "text" and not roles.get("outcome")]
@@ -547,7 +547,7 @@ class Choice:
                 yield f"{shown(c.name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
 
     def _column_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield the caveats on columns that are read as forecasts without the user naming them."""
+        """Yield objections to columns of forecasts that the user has not named: one may be an outcome or summary."""
         shape, look = reading.shape, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         open_ = [c for c in forecasts if not self.given_roles.settles(c.name)]
@@ -569,12 +569,12 @@ class Choice:
             yield "columns are events, though they are not called as questions"
 
     def asks(self, reading: Reading) -> bool:
-        """Whether all forecast columns are named as questions, or as events in the table of outcomes."""
+        """Whether all forecast columns are called as questions, or as events in the table of outcomes."""
         columns = (self.profile.columns[place] for place in reading.forecasts)
         return all("question" in c.says or c.name in self.beside.events for c in columns)
 
     def _aside_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
+        """Yield objections to unused columns: numbers like those of the forecasts, or words mixed with numbers."""
         forecasts = [self.profile.columns[place] for place in reading.forecasts]
         one = None if reading.shape.columns else forecasts[0]
         named = one and PROBABILITY in self.roles(one) and (reading.shape == SURE or "sureness" not in one.roles)

@@ -57,7 +57,7 @@ _Way: TypeAlias = tuple[Reading, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a table: its shape, and the positions of its columns by role."""
+    """Layout of a table as it is read: its shape, and which column (position) plays which role."""
 
     shape: Shape
     roles: Mapping[str, int]  # position of the column of each role
@@ -71,7 +71,7 @@ class Layout:
 
     @property
     def long(self) -> bool:
-        """Whether each row is one forecast, or the probability of one class in a forecast."""
+        """Whether each row is one forecast, or the probability that a forecast gives to one class."""
         return not self.forecasts
 
     @property
@@ -83,7 +83,7 @@ class Layout:
 def find_layout(
     profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
 ) -> Layout:
-    """Return the layout of a table of forecasts; raise if headers and cells leave none, or more than one.
+    """Return the layout of a table of forecasts; an error asks the user if headers and cells allow none, or several.
 
     `beside` has headers, events and outcomes of a table of outcomes, `void` the words for "void" and "not known".
     """
@@ -111,7 +111,7 @@ def find_layout(
 
 
 def _mixed(choice: Choice) -> Iterator[_Way]:
-    """Yield the way to read fractions beside columns of scores or verdicts, each of these with a scale of its own."""
+    """Yield the way to read fractions beside columns of scores or verdicts, each of these on a scale of its own."""
     scores = [c for c in choice.free if "score" in c.says and c.spread == "scale"]
     if scores and any(c.fractions for c in choice.numbers):
         scales = shared_scales({c.name: Spread.of(c.values) for c in scores})
@@ -120,7 +120,7 @@ def _mixed(choice: Choice) -> Iterator[_Way]:
 
 
 def _verdicts(choice: Choice) -> Iterator[_Way]:
-    """Yield ways to read columns named as outcomes, or votes of 0 and 1, as verdicts: all on one scale, else each."""
+    """Yield ways to read columns called as outcomes, or votes of 0 and 1, as verdicts: all on one scale, else each."""
     found = choice.profile.recognised(("outcome",))
     alike = {c.name: c.words.values for c in choice.free if c.name in found and not c.roles}
     shared = Scale.of_verdicts([*{*chain(*alike.values())}]) if len(alike) > 1 else None
@@ -136,7 +136,7 @@ def _verdicts(choice: Choice) -> Iterator[_Way]:
 
 
 def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
-    """Yield the way to read a table with `scales` for its columns and the columns `forecasts`, if only one fits."""
+    """Yield the way to read the table with `scales` of columns and `forecasts` as such, if just one reading fits."""
     given = choice.given_roles
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
@@ -148,7 +148,7 @@ def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = N
 
 
 def check_names(profile: Profile) -> None:
-    """Raise unless all columns with content have different headers; the first column may have none."""
+    """Raise an error unless columns with content have different headers; only the first column may have none."""
     names = unnumbered([column.name for column in profile.columns])
     first = {name: place for place, name in reversed([*enumerate(names)])}
     full = [c for c in profile.columns[1:] if (first[names[c.place]] < c.place if c.name else c.kind)]
@@ -164,7 +164,7 @@ def check_names(profile: Profile) -> None:
 
 
 def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
-    """Return True if `other` differs from `one` only in columns whose headers are exactly the names of their roles."""
+    """Return True if `other` differs from `one` only by columns whose headers are the very names of their roles."""
     if one.shape != other.shape or not {*other.caveats} <= {*one.caveats} or one.roles.keys() != other.roles.keys():
         return False
     differing = [role for role, places in one.roles.items() if places != other.roles[role]]
@@ -173,7 +173,7 @@ def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
 
 
 def _guesses(choice: Choice, reading: Reading) -> int:
-    """Return the number of roles whose columns neither headers nor the user names."""
+    """Return the number of roles in `reading` whose columns are named neither by headers nor by the user."""
     columns, found = choice.profile.columns, 0
     for role, places in reading.roles.items():
         named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].says)
@@ -183,14 +183,14 @@ def _guesses(choice: Choice, reading: Reading) -> int:
 
 
 def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
-    """Return a key that is the same for two readings if they give the same forecasts on the same events."""
+    """Return a key that is equal for two readings if they give the same forecasts on the same events."""
     places = [reading.roles.get(role, ()) for role in ("event", "expert", "class", "verdict", "outcome")]
     groups = (choice.profile.key(each).tobytes() if each else b"" for each in places)
     return (reading.shape.key, reading.forecasts, *groups)
 
 
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each `_meaning`, unless it is `within` another one or `_outdone` by another one."""
+    """Return one reading for each `_meaning`; those `within` or `_outdone` by another are left out."""
     found: dict[object, Reading] = {}
     for reading in readings:
         found.setdefault(_meaning(choice, reading), reading)
@@ -199,7 +199,7 @@ def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
 
 
 def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
-    """Return the only acceptable reading and an empty list, or None and the readings to offer to the user."""
+    """Return the only acceptable reading and []; if there is none, or several: None and the readings to offer."""
     judged = list(choice.readings())
     fit = _best(choice, (one for one in judged if not one.caveats))
     known = {_meaning(choice, one) for one in fit}
@@ -256,7 +256,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 
 def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
-    """Yield `reading` with columns of facts added, once for each choice of these columns that headers leave open."""
+    """Yield copies of `reading` with columns of facts (times, topics, ...), one for each choice that headers allow."""
     wanted = FACTS[:1] if reading.shape == RESPONDENTS else FACTS
     players = {role: places for role in wanted if (places := _players(choice, reading, role))}
     for chosen in product(*players.values()):
@@ -266,7 +266,7 @@ def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
 
 
 def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
-    """Return the candidate columns for `role`, one of `FACTS`, by header, without columns equal to the first one."""
+    """Positions of candidates for `role`, one of `FACTS`, by header; copies of the first of them are left out."""
     look, event = choice.profile, reading.roles.get("event", ())
     if role in choice.given or role == "order":
         return list(choice.given.get(role, ()))
@@ -335,7 +335,7 @@ def _question(
     only: Reading | None = None,
     verdicts: Sequence[_Way] = (),
 ) -> OpinionPoolError:
-    """Return the error that lists the possible readings with the options for each, and a profile of the columns.
+    """Return the error that lists the possible readings, each with the options for it, and what the columns hold.
 
     `scales` are scales for columns of words, by header; `only` is the single reading with these scales, if there is
     one; `verdicts` are further readings with their options.
@@ -370,7 +370,7 @@ def _question(
 
 
 def _line(choice: Choice, reading: Reading) -> str:
-    """Return one line with the shape of a reading and the columns of its roles."""
+    """Return a line of text with a reading's shape and the columns of its roles."""
     columns = choice.profile.columns
     parts = [
         f"{role} = {' + '.join(shown(columns[p].name) for p in places)}"
@@ -383,7 +383,7 @@ def _line(choice: Choice, reading: Reading) -> str:
 
 
 def _columns(choice: Choice, reading: Reading | None) -> list[str]:
-    """Return a line for each column: its name, type, distinct values, range or example, and its role in `reading`."""
+    """Return a line of text for each column: name, type, number of values, range or example, role in `reading`."""
     rows = [("column", "holds", "", "range or example", "would be" if reading else "may be")]
     for column in choice.profile.columns[:_SHOWN]:
         played = [] if reading is None else [role for role, places in reading.roles.items() if column.place in places]
@@ -401,7 +401,7 @@ def _columns(choice: Choice, reading: Reading | None) -> list[str]:
 
 
 def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapping[str, object] | None:
-    """Return the option `columns`, less redundant roles, that makes the table read as `reading`; None if it fails."""
+    """Smallest option `columns` with which the table is read as `reading`; None if no such option does that."""
     columns = choice.profile.columns
     named: dict[str, Named] = {}
     for role, places in reading.roles.items():
@@ -433,7 +433,7 @@ def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapp
 
 
 def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> bool:
-    """Return True if the table is read as `reading` once the user gives the columns in `remedy`."""
+    """Return True if the table is read as `reading` once the user names the columns in `remedy`, by role."""
     profile, columns, parts = choice.profile, dict(choice.given_roles.columns), [*choice.given_roles.parts]
     for role, names in remedy.items():
         columns[role] = names
@@ -446,7 +446,7 @@ def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> boo
 
 
 def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = (), hint: str = "") -> list[Note]:
-    """Return the notes on each column's role, and on unused columns, of which those called `times` hold times."""
+    """Notes on each column's role, and on unused columns, some of which, called `times`, hold times."""
     experts = list(dict.fromkeys(expert for expert, _ in layout.cells if expert is not None))
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     text = layout.shape.name
@@ -466,7 +466,7 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
 def unused_note(
     names: Sequence[str], times: Sequence[str], role: str, event: str, what: str = "", hint: str = ""
 ) -> Note:
-    """Return the note on unused columns `names`; if any of `times` says when `event` took place, it may play `role`."""
+    """Return the note on unused columns `names`; those called `times` may have `role`, the time of `event`."""
     way = quoted(times[0]) if len(times) == 1 else "NAME"
     then = (
         f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if {event} then, say --column {role}={way}"
@@ -475,6 +475,6 @@ def unused_note(
 
 
 def _played(layout: Layout, role: str, name: str) -> str:
-    """Return a role and its column as text, with a remark if the header does not name the role."""
+    """Return a role and its column as text, and whether the role is guessed."""
     how = " (the column left that names each row)" if role in layout.guessed else ""
     return f"{role} = {name or 'the first column'}{how}"

@@ -69,7 +69,7 @@ class Reading:
         named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """Return a column as fractions, (rows,); `named` is its only expert, if any, `units` the unit of each row."""
+        """Column as fractions, (rows,), NaN if blank; `named`: its only expert, if so; `units`: each row's unit."""
         before = len(self.log.percent)
         values = read_probabilities(table, column, plain, self.rules, self.log, named, units)
         if units is None and not np.isnan(values).all():

@@ -50,7 +50,7 @@ _WORDS = 11
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column with its header, its cells and their kind."""
+    """A column of a table as evidence on its role: its header, its cells and their kind."""
 
     place: int  # position in the table
     name: str  # header
@@ -62,7 +62,7 @@ class Column:
 
     @classmethod
     def of(cls, place: int, name: str, words: Words) -> Column:
-        """Return the column at position `place` with the header `name` and the cells `words`."""
+        """Return the column with header `name` and cells `words` at position `place`, with its numbers and kind."""
         numbers = written_numbers(Words(np.arange(len(words.values)), words.values))
         numeric = np.array(list(map(looks_numeric, words.values)), dtype=bool)
         meant, some = int(words.counts[numeric].sum()), int(words.counts.sum())
@@ -72,19 +72,19 @@ class Column:
 
     @cached_property
     def known(self) -> Array:
-        """Numbers in the column, as an array without NaN."""
+        """Numbers in the column, without the blanks (NaN)."""
         return self.values[~np.isnan(self.values)]
 
     @cached_property
     def roles(self) -> frozenset[str]:
-        """Roles that the header names; probability for levels of scores or verdicts, if no other column has levels."""
+        """Roles that the header names; if it names a score or verdict, and only its cells are levels: probability."""
         if self.scored and not self.several:
             return frozenset({PROBABILITY})
         return roles_of(self.name) or frozenset({"outcome"} if self.says_end else ())
 
     @property
     def says_end(self) -> bool:
-        """Whether cells are yes or no beside words for void or open events, or with "Resolved" before them."""
+        """Whether cells are yes or no, beside words for void or open events or after "Resolved"."""
         words = {*map(bare, self.folded)}
         ends = self.kind == "text" and bool(words & TRUTH) and not self.folded <= TRUTH | {"unknown", "?"}
         return ends and words <= TRUTH | USUAL.every
@@ -96,7 +96,7 @@ class Column:
 
     @cached_property
     def says(self) -> frozenset[str]:
-        """Kinds of words in the header, as `words_of` finds them; without "score" if the cells are levels."""
+        """Kinds of words in the header, by `words_of`; without "score" if the cells are levels of a scale."""
         return words_of(self.name) - ({"score"} if self.levels else set())
 
     @cached_property
@@ -115,7 +115,7 @@ class Column:
 
     @property
     def names_things(self) -> bool:
-        """Whether the cells may be names: several words other than yes and no, or numbers that recur often."""
+        """Whether the cells may be names: words other than yes and no, or numbers of which each occurs often."""
         often = self.kind != "number" or self.numbers_things or 2 * self.distinct <= len(self.values)
         return often and (self.distinct > 1 or len(self.values) == 1) and not self.folded <= TRUTH
 
@@ -136,7 +136,7 @@ class Column:
 
     @property
     def is_grade(self) -> bool:
-        """Whether the header names a score, and the cells are few distinct ones that may be grades of outcomes."""
+        """Whether the header names a score, and the cells have so few values that these may be grades of outcomes."""
         few = 1 < self.distinct <= 11 and (self.is_two or self.kind == "text" or self.whole == 1)
         return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
 
@@ -151,7 +151,7 @@ class Column:
 
     @property
     def numbers_things(self) -> bool:
-        """Whether the header says that the column numbers or counts something, and names no score."""
+        """Whether the column, by its header, numbers or counts something, and is no score."""
         return self.is_id or (is_never(self.name) and "score" not in self.says)
 
     @property
@@ -166,17 +166,17 @@ class Column:
 
     @property
     def is_two(self) -> bool:
-        """Whether the cells are two distinct words, in whatever case, or 0 and 1."""
+        """Whether the cells have two values: words, in whatever case, or 0 and 1."""
         return (self.distinct == 2 and self.binary) or (self.kind == "text" and len(self.folded) == 2)
 
     @property
     def yes_no(self) -> bool:
-        """Whether the cells are two words such as yes and no, which say whether something happened."""
+        """Whether the cells have two values such as yes and no, which say whether something happened."""
         return self.kind == "text" and self.is_two and self.folded <= TRUTH
 
     @property
     def is_vote(self) -> bool:
-        """Whether the cells may be votes: two words, or 0 and 1, under a header that does not hint at an outcome."""
+        """Whether the cells have two values, and the header does not hint at an outcome, so that they may be votes."""
         return self.is_two and not {"unsure", "never"} & self.says
 
     @property
@@ -186,12 +186,12 @@ class Column:
 
     @property
     def is_amount(self) -> bool:
-        """Whether the cells may be amounts that are outcomes: some are above 1, and the header hints at an outcome."""
+        """Whether the header hints at an outcome, and numbers are above 1, so that outcomes may be amounts."""
         return "unsure" in self.says and "head" not in self.says and self.kind == "number" and self.span[1] > 1
 
     @property
     def may_be_outcome(self) -> bool:
-        """Whether the cells are two distinct words and the header hints at an outcome."""
+        """Whether the cells have two values, and the header hints at an outcome."""
         return self.is_two and not self.roles and "unsure" in self.says and "never" not in self.says
 
     @property
@@ -206,7 +206,7 @@ class Column:
 
     @cached_property
     def whole(self) -> float:
-        """Share of integers among the numbers."""
+        """Share of whole numbers among the numbers."""
         return float((self.known == np.round(self.known)).mean()) if len(self.known) else 0.0
 
     @cached_property
@@ -216,7 +216,7 @@ class Column:
 
     @cached_property
     def binary(self) -> bool:
-        """Whether the numbers are 0 and 1, with at most one further value in few cells."""
+        """Whether the numbers are 0 and 1, with at most one more value, which few cells have."""
         return self.kind == "number" and self.span == (0.0, 1.0) and self.whole >= 0.8 and self.distinct <= 3
 
     @cached_property
@@ -226,7 +226,7 @@ class Column:
 
     @cached_property
     def forecasts(self) -> bool:
-        """Whether the column may hold forecasts: most numbers are in [0, 100] and they do not number the rows."""
+        """Whether the column may hold forecasts: most numbers are in [0, 100], and do not count the rows."""
         if self.kind != "number" or not len(self.known):
             return self.kind in {"number", ""}
         # -1 is how many tables write that there is no answer. Others beyond are errors or codes, or another scale.
@@ -242,12 +242,12 @@ class Column:
 
     @cached_property
     def counts(self) -> bool:
-        """Whether the numbers are consecutive integers."""
+        """Whether the numbers are consecutive integers, as they are if they count the rows."""
         return len(self.known) > 2 and self.whole == 1.0 and bool((np.diff(self.known) == 1).all())
 
     @property
     def scale(self) -> str:
-        """Description of numbers that cannot be probabilities, such as log-odds; "" if they may be probabilities."""
+        """What numbers may be that are no probabilities, such as log-odds; "" if they may be probabilities."""
         low, high = self.span
         if self.kind != "number" or self.counts or "never" in self.says:
             return ""
@@ -273,19 +273,19 @@ class Column:
         return 50.0 if self.span[1] > 1 else 0.5
 
     def agrees(self, verdicts: Column) -> bool:
-        """Whether nearly all numbers are above one half where verdicts are yes, and below where they are no."""
+        """Whether nearly all numbers are above one half where `verdicts` are yes, and below where they are no."""
         yes = verdicts.words.expand(np.array([word.lower() in YES for word in verdicts.words.values]), False)
         clear = (verdicts.words.codes != BLANK) & (self.values != self.half) & ~np.isnan(self.values)
         return not clear.any() or bool(((self.values > self.half) == yes)[clear].mean() > 1 - _SHARE)
 
     def differs(self, other: Column) -> bool:
-        """Whether a row has different words, in whatever case, in this column and in `other`; blanks are no words."""
+        """Whether the column and `other` have different words in a row; case does not count, nor do blanks."""
         own, its = ([word.lower() for word in column.words.values] for column in (self, other))
         pairs = set(zip(self.words.codes.tolist(), other.words.codes.tolist(), strict=True))
         return any(BLANK not in pair and own[pair[0]] != its[pair[1]] for pair in pairs)
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:
-        """Return name, type, number of values, range or example, and `role`: a line of the question about columns."""
+        """Return name, type, number of values, range or example, and `role`, for the question about columns."""
         if self.levels:
             return Column.of(self.place, self.name, self.words).line(role)
         kind = {"number": "numbers", "text": "text", "mixed": "numbers and text", "time": "times", "": "blank"}
@@ -296,7 +296,7 @@ class Column:
 
 
 class Profile:
-    """The columns of a table, in all rows or a sample of them; cells with words for "no answer" count as blank."""
+    """What the columns of a table hold, in all rows or in a sample of them; words for "no answer" are blanks."""
 
     def __init__(self, table: Table, missing: frozenset[str] = MISSING) -> None:
         self.table = table
@@ -313,7 +313,7 @@ class Profile:
         self._keys: dict[tuple[int, ...], Index] = {}
 
     def with_key(self, names: Sequence[str]) -> Profile:
-        """Return a copy with a further column: the key that the columns `names` form together."""
+        """Return a copy with one more column: the key that the columns `names` form together."""
         found = copy(self)
         at = {column.name: column.place for column in reversed(self.columns)}
         key, name = self.key([at[name] for name in names]), BETWEEN.join(names)
@@ -322,7 +322,7 @@ class Profile:
         return found
 
     def with_scales(self, scales: Mapping[str, Scale], given: Mapping[str, str | Collection[str] | None]) -> Profile:
-        """Return a copy in which columns of levels have the fractions that `scales` give to these.
+        """Return a copy in which columns of levels have as numbers the fractions that `scales` give to the levels.
 
         A scale for all columns, "*", applies to those that hold mostly levels and whose headers name no other role.
         """
@@ -337,13 +337,13 @@ class Profile:
 
     @cached_property
     def pairs(self) -> list[tuple[str, int, int]]:
-        """Experts, each with the positions of its verdict column (one or two words) and its confidence column."""
+        """Experts, each with the positions of its verdict column (of one or two words) and its confidence column."""
         found = verdict_pairs([column.name for column in self.columns])
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
 
     @cached_property
     def fates(self) -> frozenset[int]:
-        """Positions of columns named as the outcome of another one: gold_x or x_result beside x."""
+        """Positions of columns called the outcome of another one, as gold_x or x_result is beside x."""
         names = {normal(column.name) for column in self.columns}
         found = set[int]()
         for c in self.columns:
@@ -354,7 +354,7 @@ class Profile:
 
     @cached_property
     def sums(self) -> list[frozenset[int]]:
-        """Sets of neighbouring columns that add up to 1 in nearly all rows, as the classes of a forecast do."""
+        """Sets of positions of neighbouring columns that add up to 1 in nearly all rows, as those of classes do."""
         able = [c.place for c in self.columns if c.kind == "number" and c.span[0] >= 0 and not c.binary]
         found: list[frozenset[int]] = []
         while len(able) > 1 and len(self.columns) <= _MANY:
@@ -365,7 +365,7 @@ class Profile:
         return found
 
     def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
-        """Return the scale of each column of verdicts or grades whose header names no role but those in `own`."""
+        """Return, by header, the scale of each column of verdicts or grades whose header names no role except `own`."""
         return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
 
     def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
@@ -382,7 +382,7 @@ class Profile:
         }
 
     def amounts(self, column: Column) -> list[str]:
-        """Return the words of `column` in whose rows most probabilities are beyond 0 and 1, and thus amounts.
+        """Return the words of `column` in whose rows most probabilities are outside [0, 1], and so must be amounts.
 
         Empty if other rows have numbers beyond 0 and 1 too. The word quantile is always returned.
         """
@@ -395,7 +395,7 @@ class Profile:
         return found if len(found) < column.distinct else []
 
     def _shared_words(self, names: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the headers among `names` of columns that share words with one another, and their words if few."""
+        """Headers among `names` of columns of words that they share, and these words; [] and [] if these are many."""
         able = [c for c in self.columns if c.name in names and c.kind == "text" and not c.roles]
         able = [c for c in able if not {"never", "unsure"} & c.says]
         times = Counter(chain.from_iterable(c.folded for c in able))
@@ -405,7 +405,7 @@ class Profile:
         return ([c.name for c in able], [*words.values()]) if few else ([], [])
 
     def hint(self, names: Collection[str], known: bool = False) -> str:
-        """Return the request to name the levels of verdicts in columns `names`; if `known`, only of known scales."""
+        """Return the text that asks for the levels of verdicts in columns `names`; if `known`, only of known scales."""
         able = {name: s for name, s in self._few_words().items() if s or (not known and "verdict" in roles_of(name))}
         scales = {name: scale for name, scale in able.items() if name in names}
         if not scales:
@@ -417,7 +417,7 @@ class Profile:
         return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
 
     def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
-        """Return header and scale of the column of verdicts that is read as the forecasts; None if there is none.
+        """Return header and scale of the column of verdicts that is to be read as the forecasts; None if there is none.
 
         `given` has the columns that the user names, by role.
         """
@@ -433,7 +433,7 @@ class Profile:
         return None if scale is None else (found[0].name, scale)
 
     def key(self, places: Iterable[int]) -> Index:
-        """Return an integer for each row's combination of values in columns `places`, (rows,); -1 if one is blank."""
+        """Integer for each row, (rows,), equal if rows agree in the columns `places`; -1 if one of these is blank."""
         places = tuple(places)
         if places not in self._keys:
             key, absent = np.zeros(self.rows, dtype=np.intp), np.zeros(self.rows, dtype=bool)
@@ -445,25 +445,25 @@ class Profile:
         return self._keys[places]
 
     def count(self, places: Iterable[int]) -> int:
-        """Return the number of distinct combinations of values in the columns `places`."""
+        """Return the number of distinct rows in the columns at `places`."""
         key = self.key(places)
         return int(np.count_nonzero(np.bincount(key[key != BLANK])))
 
     def repeated(self, places: Iterable[int]) -> int:
-        """Return the number of rows whose values in the columns `places` all occur together in an earlier row."""
+        """Return the number of rows that agree with an earlier row in all columns at `places`."""
         key = self.key(places)
         return int((key != BLANK).sum()) - self.count(places)
 
     def varies_within(self, place: int, places: Iterable[int]) -> bool:
-        """Return True if the column `place` has different values in rows that agree in the columns `places`."""
+        """Return True if the column at `place` differs between rows that agree in the columns at `places`."""
         return self.differing(place, places)[0] > 0
 
     def distinguishes(self, place: int, places: Sequence[int]) -> bool:
-        """Return True if the column `place` has repeated words, and distinguishes all rows that agree in `places`."""
+        """Return True if column `place` has repeated words, and differs in all rows that agree in columns `places`."""
         return bool(self.repeated([place])) and not self.repeated([*places, place])
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
-        """Return in how many events a column varies, how many there are, and whether it is too often for mistakes."""
+        """Number of events in which a column varies, number of events, and whether these are too many for mistakes."""
         key, codes = self.key(event), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
@@ -472,7 +472,7 @@ class Profile:
         return some, len(events), some > max(FEW, _SHARE * len(events))
 
     def grid(self, places: Sequence[int], happened: Collection[str]) -> tuple[tuple[str, str], ...] | None:
-        """Return (expert, class) of each of `places` if the headers combine every expert and every class, else None.
+        """Return the expert and class of each column, if the headers of `places` combine every expert with every class.
 
         `happened` are outcomes in lower case.
         """
@@ -494,16 +494,16 @@ class Profile:
         return found if adds and len(experts) not in {1, len(found)} else None
 
     def own(self, columns: Sequence[Column], role: str) -> list[int]:
-        """Return the positions of `columns` whose header is exactly `role`, else of all, less equals of the first."""
+        """Positions of the `columns` whose header is exactly `role`, else of all; copies of the first are left out."""
         found = [c for c in columns if c.named(role)] or columns
         return [c.place for c in found if c is found[0] or (role != TEXT and not self.same(c.place, found[0].place))]
 
     def same(self, one: int, other: int) -> bool:
-        """Return True if the values of two columns correspond one to one."""
+        """Return True if two columns' values correspond one to one."""
         return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
 
     def add_up(self, places: Sequence[int], rows: int = 1) -> bool:
-        """Whether columns sum to 1 (or 100) in 90% of the rows without blanks, and these are `rows` or more."""
+        """Whether the columns at `places` add up to 1 (or 100) in 90% of the rows without blanks, `rows` or more."""
         sums = np.sum([self.columns[place].values for place in places], axis=0)
         sums = sums[~np.isnan(sums)]
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
@@ -512,7 +512,7 @@ class Profile:
 
 
 def sides(columns: Sequence[Column]) -> list[list[Column]]:
-    """Return alternative sets of forecast columns: the last period's, else one for each suffix, as ann_w2, bob_w2."""
+    """Return alternative sets of forecast columns: the last period's, else one for each suffix (ann_w2, bob_w2)."""
     periods = [c for c in columns if c.period]
     if len(periods) > 1:
         return [[c for c in columns if c not in periods[:-1]]]
@@ -525,7 +525,7 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns outside a family, which is three or more whose headers end, or begin, with the same word.
+    """Return the columns outside a family: three or more whose headers begin, or end, with the same word.
 
     They share no word with the family and, if it begins with the same word (p_x, p_y), have another kind of numbers.
     """
@@ -543,7 +543,7 @@ def strangers(columns: Sequence[Column]) -> list[Column]:
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Column:
-    """Return a copy of `column` with levels as fractions, if most cells are levels or it is `named`; else itself.
+    """Return a copy of `column` with levels as fractions if most cells are levels, or it is `named`; else `column`.
 
     In a column called score or verdict, levels may be on the scales of experts.
     """
@@ -565,7 +565,7 @@ def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Co
 
 
 def _concatenated(parts: Sequence[Words], missing: frozenset[str]) -> Words:
-    """Return one column from the cells of several parts of a table, with words in `missing` as blanks."""
+    """Return one column from the cells of several parts; words in `missing` become blanks."""
     position: dict[str, int] = {}
     codes = [
         np.append(

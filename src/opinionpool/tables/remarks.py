@@ -33,7 +33,7 @@ _LOW = 0.01 + 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ForecastCounts:
-    """Counts of extreme values in each expert's forecasts, which add up over parts of a table."""
+    """Numbers of extreme values in each expert's forecasts; those of a table's parts can be added."""
 
     experts: Sequence[str]
     by_class: bool  # whether a forecast has a number for each class
@@ -50,7 +50,7 @@ class ForecastCounts:
 
     @classmethod
     def of(cls, long_rows: LongRows, percent: bool = False, marked: Sequence[str] = ()) -> ForecastCounts:
-        """Return the counts of `long_rows`; if `percent`, also of numbers up to 1% outside the columns `marked`."""
+        """Return the counts of `long_rows`; if `percent`, also of numbers up to 1%, except in the columns `marked`."""
         size, halves = len(long_rows.experts), 0
         signed = [i for i, name in enumerate(long_rows.table.names) if name in marked]
         every, zeros, ones, extreme, inside, exact = np.zeros((6, size), dtype=np.intp)
@@ -82,7 +82,7 @@ class ForecastCounts:
         )
 
     def __add__(self, other: ForecastCounts) -> ForecastCounts:
-        """Return the sum of the counts on two sets of events with equal experts."""
+        """Return the counts of two sets of events with the same experts together."""
         own = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return replace(self, **{name: one + more for name, one, more in own if name not in {"experts", "by_class"}})
 
@@ -91,7 +91,7 @@ class ForecastCounts:
         return [*self.check_percent(rules), *self.extreme_notes()]
 
     def check_percent(self, rules: NumberRules) -> list[Note]:
-        """Return the note on experts with at least as many percentages below 1% as above it.
+        """Return a note on experts with as many percentages below 1% as above, or more; they may be fractions.
 
         Raises CellError if all percentages of an expert are at most 1%, and those of another are not.
         """
@@ -109,7 +109,7 @@ class ForecastCounts:
         return [finding("small-percentages", names=small)] if small else []
 
     def extreme_notes(self) -> list[Note]:
-        """Return notes on many forecasts of exactly 0, 1 or one half, and on zeros that may mean "no answer"."""
+        """Return notes on many forecasts of exactly 0, 1 or ½, and on zeros that may stand for "no answer"."""
         notes: list[Note] = []
         total = int(self.every.sum())
         counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
@@ -129,7 +129,7 @@ _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]+\s*")
 
 
 def _event_key(name: str) -> str:
-    """Return an event's name with one form of dashes, blanks, case and letters, for comparison.
+    """Return an event's name in a form that is equal for names with other dashes, blanks, case and letters.
 
     >>> _event_key("Wird es \u2013  regnen?") == _event_key("wird es -\u00a0Regnen?")
     True
@@ -141,7 +141,7 @@ def _event_key(name: str) -> str:
 
 
 def alike_notes(experts: Sequence[str], events: Sequence[str]) -> list[Note]:
-    """Return the notes on experts, and on events, whose names hardly differ."""
+    """Return notes on experts, and on events, whose names hardly differ."""
     groups: dict[str, list[str]] = {}
     for name in events if len(events) <= _EVENTS else ():
         groups.setdefault(_event_key(name), []).append(name)
@@ -155,7 +155,7 @@ def alike_notes(experts: Sequence[str], events: Sequence[str]) -> list[Note]:
 
 
 def _listed(groups: Sequence[Sequence[str]]) -> str:
-    """Return the first groups of similar names, as text."""
+    """Return the first of several groups of similar names, as text."""
     phrase = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
     return phrase + ("; ..." if len(groups) > 3 else "")
 
@@ -174,7 +174,7 @@ _COUNTS = frozenset({"n", "count", "number"})
 
 
 def refuse_summaries(table: Table, layout: Layout, experts: Sequence[str], included: Sequence[object]) -> None:
-    """Raise if an expert, in any column of experts, is named as a summary, such as "mean", or as the right answers.
+    """Raise an error if an expert is named as a summary of others, such as "mean", or as the right answers.
 
     Nothing is refused if the user names the experts to include.
     """
@@ -193,7 +193,7 @@ def refuse_summaries(table: Table, layout: Layout, experts: Sequence[str], inclu
 
 
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
-    """Raise if a wide table ends with rows of totals or averages, which would be pooled as events.
+    """Raise an error if a wide table ends with rows of totals or averages, which would be pooled as events.
 
     A row that has an outcome is an event, unless the outcome is a number other than 0 and 1 that no other row has.
     """
@@ -222,7 +222,7 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
 
 
 def _sums_up(outcomes: Words, row: int) -> bool:
-    """Return True if a row's outcome may be a total: a number other than 0 and 1 that no other row has."""
+    """Return True if the outcome in `row` may be a total: neither 0 nor 1, and a number that no other row has."""
     code = int(outcomes.codes[row])
     word = outcomes.values[code]
     return looks_numeric(word) and key(word) not in FAMILIES[0] and int(outcomes.counts[code]) == 1

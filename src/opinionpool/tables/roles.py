@@ -50,7 +50,7 @@ _COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
 
 
 def normal(name: str) -> str:
-    """Return a header in the form in which headers are compared: lower case, no unit, accents or question mark.
+    """Return a header as headers are compared: in lower case, without unit, accents or question mark.
 
     >>> normal("Question ID"), normal("questionId"), normal("Probability (%)"), normal("Événement"), normal("Happened?")
     ('question_id', 'question_id', 'probability', 'evenement', 'happened')
@@ -107,7 +107,7 @@ def words_of(name: str) -> frozenset[str]:
 
 
 def is_never(name: str) -> bool:
-    """Return True if a whole header is a word for something other than forecasts."""
+    """Return True if a header as a whole is a word for something that is no forecast, such as an index."""
     own = normal(name)
     return not own or own in _WORDS["never"] | _WORDS["score"]
 
@@ -124,7 +124,7 @@ def is_period(name: str) -> bool:
 
 
 def unnumbered(names: Sequence[str]) -> list[str]:
-    """Return headers without the numbers that are added to repeated headers, as in x, x.1, x.2.
+    """Return headers without the numbers that programs add to repeated headers, as in x, x.1, x.2.
 
     >>> unnumbered(["id", "x", "x.1", "p.2", "gpt-4", "gpt-4.1"])
     ['id', 'x', 'x', 'p.2', 'gpt-4', 'gpt-4.1']
@@ -139,7 +139,7 @@ def names_unit(name: str) -> bool:
 
 
 def names_total(name: str) -> bool:
-    """Whether a name of a row or expert is a word for a summary of others, such as "Mean" or "Total".
+    """Whether the name of a row or expert says that it is a summary of others, such as "Mean" or "Total".
 
     >>> names_total("Mean:"), names_total("Column average"), names_total("Mean reversion?")
     (True, True, False)
@@ -148,7 +148,7 @@ def names_total(name: str) -> bool:
 
 
 def names_key(name: str) -> bool:
-    """Whether a name of a row or expert is a word for the right answers.
+    """Whether the name of a row or expert says that it holds the right answers.
 
     >>> names_key("Correct answers"), names_key("Key:"), names_key("Keynes")
     (True, True, False)
@@ -157,7 +157,7 @@ def names_key(name: str) -> bool:
 
 
 def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] | None:
-    """Return (expert, class) of each header, split at the last `mark` or non-letter; None unless all pairs occur.
+    """Return (expert, class) of each header, split at the last `mark` ("": non-letter); None unless all pairs occur.
 
     >>> split_names(["a:x:home", "a:x:away"], ":"), split_names(["vit_prob_cat", "vit_prob_dog"], "")
     ((('a:x', 'home'), ('a:x', 'away')), (('vit', 'cat'), ('vit', 'dog')))
@@ -174,7 +174,7 @@ def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] 
 
 
 def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return each expert with the positions of its verdict and confidence columns, by a word at an end of headers.
+    """Return each expert with the positions of its verdict and confidence columns, which a word in headers shows.
 
     >>> verdict_pairs(["id", "gpt_verdict", "gpt confidence", "answer_b", "confidence_b"])
     [('gpt', 1, 2), ('b', 3, 4)]
@@ -218,7 +218,7 @@ def _without_prefix(header: str) -> str:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
-    """Return the user's columns by role, checked; several columns are the parts of a key, or hold forecasts."""
+    """Columns that the user names, by role, checked; a tuple are the parts of a key, or all hold forecasts."""
     found: dict[str, str | tuple[str, ...] | None] = {}
     if columns is not None:
         expect_type(columns, Mapping, "columns")
@@ -240,7 +240,7 @@ def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | 
 
 
 def position(table: str, names: Sequence[str], name: str) -> int:
-    """Return the position of the column `name` that the user gives; raise `LayoutError` if there is none."""
+    """Return the position of the column that the user calls `name`; a LayoutError if `names` lacks it."""
     if name in names:
         return list(names).index(name)
     raise fault("column-not-there", Place(table), name=name, near=suggestion(name, names, "its columns are"))
@@ -252,7 +252,7 @@ FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", 
 
 @dataclass(frozen=True)
 class Shape:
-    """Shape of a table: the roles it needs and forbids, the key of its rows, and what forecast columns are."""
+    """Shape of a table: roles that it needs and forbids, roles that identify a row, what forecast columns are for."""
 
     name: str
     needs: tuple[str, ...]
@@ -262,12 +262,12 @@ class Shape:
 
     @property
     def of_classes(self) -> bool:
-        """Whether rows or columns are about one of several classes."""
+        """Whether rows, or columns of forecasts, are about one of several classes."""
         return "class" in self.key or "class" in self.columns
 
     @property
     def numbered(self) -> bool:
-        """Whether each row is an event, so that a column of event names is optional."""
+        """Whether each row is an event, so that no column needs to name it."""
         return self.key == ("event",)
 
 
@@ -294,7 +294,7 @@ Roles = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a table: its shape, the columns of each role and of forecasts, and the caveats."""
+    """A way to read a table: its shape, the columns (positions) of roles and forecasts, and objections to it."""
 
     shape: Shape
     roles: Roles
@@ -303,11 +303,11 @@ class Reading:
 
     @cached_property
     def used(self) -> frozenset[int]:
-        """Positions of the columns that play a role or hold forecasts."""
+        """Positions of the columns that have a role or hold forecasts."""
         return frozenset(self.forecasts).union(*self.roles.values())
 
     def within(self, other: Reading) -> bool:
-        """Return True if `other` is this reading with further roles, perhaps with classes, and no new caveats."""
+        """Return True if `other` is this reading with more roles, and no objection that this one does not have."""
         same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
         mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
         same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts
@@ -316,7 +316,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Beside:
-    """Headers, events and outcomes of a table of outcomes; outcomes are in lower case."""
+    """What a table of outcomes has: its headers, its events, and its outcomes in lower case."""
 
     names: Collection[str] = ()
     events: Collection[str] = ()
@@ -325,7 +325,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class UserRoles:
-    """The user's options on columns: roles, parts of keys, experts to include or exclude; and experts known before."""
+    """What the user says of columns: their roles, parts of keys, and experts who are included, excluded or known."""
 
     columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
     parts: Collection[str] = ()
@@ -334,5 +334,5 @@ class UserRoles:
     known: Collection[str] = ()  # experts from whom a saved pool learned, or whose scale is given
 
     def settles(self, name: str) -> bool:
-        """Return True if `include`, `exclude` or `known` decides whether a column of that name is an expert."""
+        """Return True if the user's experts say whether a column called `name` is an expert."""
         return name in self.exclude or name in self.include or name in self.known or bool(self.include)
