@@ -450,7 +450,7 @@ class Choice:
         return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
     def _answers(self, reading: Reading) -> list[Column]:
-        """Return unused columns that may be outcomes, by a hint in the header, or by yes and no in rows that are events.
+        """Return unused columns that may be outcomes, by a hint in the header, or yes and no in rows that are events.
 
         Beside verdicts or scores, a column of levels or grades with one value per event may be an outcome too.
         """

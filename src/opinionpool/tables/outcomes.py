@@ -445,7 +445,7 @@ def _clear(found: EventOptions) -> bool:
 
 
 def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
-    """Return the error that asks: do events have options of their own, or do forecasts lack classes?"""
+    """Return the error that asks whether events have options of their own, or forecasts lack some classes."""
     options = found.of_events
     _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
     short = start[count < len(long_rows.classes)]

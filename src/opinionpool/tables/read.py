@@ -118,7 +118,7 @@ def read_forecasts(
 
 
 def read_with(source: object, outcomes: object, options: ReadOptions, progress: Progress = None) -> Forecasts:
-    """Return the forecasts in `source`; errors get a note that names their options in Python."""
+    """Return the forecasts in `source`, read with `options`; errors name these as they are in Python."""
     try:
         with ExitStack() as stack:
             advance = stack.enter_context(advancing(progress, "reading forecasts"))
@@ -162,12 +162,12 @@ def _applies(where: str, table: Table) -> bool:
 
 
 def _matching(table: Table, wheres: Sequence[str]) -> Table:
-    """Return the rows of a table that meet all conditions in `wheres`."""
+    """Return the table's rows that meet all conditions in `wheres`."""
     return matching(table, " and ".join(wheres)) if wheres else table
 
 
 def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
-    """Return the table with one column for each key of several columns, parts of which may be in the table `other`.
+    """Return the table with a column for each composite key in `options`, parts of which the table `other` may have.
 
     If `optional`, a key is left out where some of its columns are in neither table.
     """
@@ -218,7 +218,7 @@ def open_file(
 
 
 def _concatenated(tables: Sequence[Table], by_name: bool) -> Table:
-    """Return the concatenation of tables; if `by_name`, with a column of experts named after the files."""
+    """Return several tables as one; if `by_name`, with a column of experts, each named after a file."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     first, columns = tables[0], [*names, "expert"] if by_name else names
     connection = connect("", None, False)
@@ -246,7 +246,7 @@ def _concatenated(tables: Sequence[Table], by_name: bool) -> Table:
 
 
 def _experts_are_files(tables: Sequence[Table], roles: UserRoles) -> bool:
-    """Return True if each file has a row per event and one column of forecasts, with equal headers."""
+    """Return True if each file has a row per event and one column of forecasts, and all have the same header."""
     for table in tables:
         try:
             layout = find_layout(Profile(table), roles)
@@ -267,7 +267,7 @@ def matching(table: Table, where: str) -> Table:
 
 
 def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note]) -> Table:
-    """Return the table of rows that meet the SQL condition `query`, with the note `note(count, total)` on the rest."""
+    """Return the table's rows that meet the SQL condition `query`, with `note(count, total)` on those left out."""
     place = "t.place" if table.moved else "t.rowid"
     columns = ", ".join(f"c{i}" for i in range(len(table.types)))
     with readable(table.source):
@@ -280,7 +280,7 @@ def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note
 
 
 def _without_descriptions(table: Table) -> Table:
-    """Return a table of text without rows below the header that describe columns, as exports of surveys have them.
+    """Return a table without the rows below the header that describe columns, as exports of surveys have them.
 
     Such a row has a different word in each column that otherwise holds only numbers or times, of which there are
     three or more.
@@ -302,7 +302,7 @@ def _without_descriptions(table: Table) -> Table:
 
 
 def _describes(words: Sequence[str]) -> bool:
-    """Whether `words` are all different, and none of them is a number, a time or blank."""
+    """Whether `words`, a row, may describe columns: all are different, and none is a number, time or blank."""
     plain = [word for word in words if word.lower() in MISSING or looks_numeric(word) or are_times([word])]
     return not plain and len(set(words)) == len(words)
 
@@ -314,7 +314,7 @@ def _read_file(
     on_disk: bool,
     again: bool = False,
 ) -> Table:
-    """Return the file `source` as a table; parameters and errors are as for `open_file`."""
+    """Return the file as a table; `again` is True for its second reading, with its lines' ends unified."""
     disk = on_disk or (source.format != "parquet" and is_large(source.path))
     connection = connect(source.path, workspace if disk else None, again or source.padded)
     try:
@@ -354,7 +354,7 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool
 
 
 def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> Table:
-    """Return the table in a Parquet file, whose columns are read when they are needed, unless rows are `copied`."""
+    """Table in a Parquet file, whose columns are read from the file unless rows are `copied` to the engine."""
     options = "binary_as_string = true, hive_partitioning = false"
     scan = f"SELECT * FROM read_parquet(?, {options})"
     described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
@@ -429,14 +429,14 @@ def _pointer(path: Sequence[str]) -> str:
 
 
 def _structure(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
-    """Return the type of the values of each key in the JSON rows: a name, or an object or list of types."""
+    """Return, by key, the type of the values in the JSON rows: a name, or an object or list of types."""
     row = connection.execute("SELECT json_group_structure(json) FROM t").fetchone()
     found = json.loads(row[0]) if row else None
     return found if isinstance(found, dict) else {}
 
 
 def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: str) -> tuple[FileSource, int]:
-    """Replace each JSON row by a row for each object in its list under `key`; return the source and number of rows."""
+    """Replace each JSON row by one for each object in its list under `key`; return the source and number of rows."""
     at = f"json -> {_pointer([key])}"
     each = f"CASE WHEN json_array_length({at}) > 0 THEN CAST({at} AS JSON[]) ELSE [NULL] END"
     outer = f"json_merge_patch(json, json_object({literal(key)}, NULL))"
@@ -451,7 +451,7 @@ def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: st
 
 
 def _paths(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
-    """Yield the paths to all values in the object at `path`; `path` itself if it has no object."""
+    """Yield the paths to all values in the object of type `kind` at `path`; only `path` if it is no object."""
     for key, inner in kind.items() if isinstance(kind, dict) else ():
         yield from _paths((*path, key), inner)
     if not kind or not isinstance(kind, dict):

@@ -23,7 +23,7 @@ LARGEST = 1 << 30
 
 
 def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
-    """Write the first sheet that has cells to `target` as CSV, a line for each row, and return the notes."""
+    """Write the first sheet that has cells to the path `target` as CSV, a line for each row; return the notes."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -76,7 +76,7 @@ def _text(cell: object, percent: bool) -> str:
 
 @dataclass
 class _Cells:
-    """Size of a sheet in rows and columns, its number of written cells, and the positions of per cent cells."""
+    """Size of a sheet, in rows and columns, its number of written cells, and the positions of per cent cells."""
 
     rows: int = 0
     columns: int = 0
@@ -84,7 +84,7 @@ class _Cells:
     percent: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, row: int, column: int, percent: bool, rows: int = 1, columns: int = 1) -> None:
-        """Count a cell, or a block of equal cells that is written once."""
+        """Count a cell at `row` and `column`, or a block of `rows` x `columns` equal cells that is written once."""
         self.rows, self.columns = max(self.rows, row + rows), max(self.columns, column + columns)
         self.count += 1
         if percent and rows * columns == 1:
@@ -92,7 +92,7 @@ class _Cells:
 
 
 def _written_cells(path: str) -> dict[str, _Cells]:
-    """Return size and per cent cells of each sheet, by its name, from the file's XML; empty for formats without XML."""
+    """Size and per cent cells of each sheet, by its name, from the file's XML; empty if the file has no XML."""
     if not zipfile.is_zipfile(path):
         return {}
     try:
@@ -116,7 +116,7 @@ def _attributes(element: Element) -> dict[str, str]:
 
 
 def _elements(file: IO[bytes], tag: str) -> Iterator[Element]:
-    """Yield the XML elements with a tag, and clear each afterwards to free memory."""
+    """Yield the XML elements called `tag`, and clear each one afterwards to free memory."""
     for _, element in iterparse(file):
         if _local(element.tag) == tag:
             yield element
@@ -124,7 +124,7 @@ def _elements(file: IO[bytes], tag: str) -> Iterator[Element]:
 
 
 def _office_parts(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
-    """Return the name of each sheet of a workbook, and its path in the archive."""
+    """Return the name of each sheet of an Office workbook, and the sheet's path in the archive."""
     with archive.open("xl/_rels/workbook.xml.rels") as file:
         targets = {each.get("Id", ""): each.get("Target", "") for each in _elements(file, "Relationship")}
     with archive.open("xl/workbook.xml") as file:
@@ -134,7 +134,7 @@ def _office_parts(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
 
 
 def _office(archive: zipfile.ZipFile, part: str) -> _Cells:
-    """Return size and per cent cells of the sheet at the path `part` in an Office workbook."""
+    """Size and per cent cells of the sheet at the path `part` in an Office workbook."""
     percent, found, row = _percent_styles(archive), _Cells(), -1
     with archive.open(part) as file:
         for line in _elements(file, "row"):
@@ -160,7 +160,7 @@ def _column(letters: str) -> int:
 
 
 def _percent_styles(archive: zipfile.ZipFile) -> set[str]:
-    """Return the numbers of the cell styles that show per cent; formats 9 and 10 are built in."""
+    """Return the positions, as text, of the cell styles with a per cent format; formats 9 and 10 are built in."""
     if "xl/styles.xml" not in archive.namelist():
         return set()
     with archive.open("xl/styles.xml") as file:
@@ -171,7 +171,7 @@ def _percent_styles(archive: zipfile.ZipFile) -> set[str]:
 
 
 def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
-    """Return size and per cent cells of each sheet of an OpenDocument file, which writes repeated cells once."""
+    """Size and per cent cells of each sheet of an OpenDocument file, by the sheet's name."""
     sheets: dict[str, _Cells] = {}
     for table in _elements(content, "table"):
         found, row = _Cells(), 0

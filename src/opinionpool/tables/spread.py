@@ -21,7 +21,7 @@ _BOTH = 5
 
 @dataclass(frozen=True)
 class Spread:
-    """Summary of numbers as written: counts in all, above 1, in (0, 1), of long odds, at each level; and range."""
+    """Summary of numbers as they are written: how many of each kind there are, and their range; `+` adds two."""
 
     every: int = 0
     above: int = 0
@@ -36,7 +36,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Array) -> Spread:
-        """Return the spread of `values`, (N,), in which NaN stands for no number."""
+        """Return the summary of `values`, (N,), NaN left out."""
         known = values[~np.isnan(values)]
         if not len(known):
             return cls()
@@ -78,22 +78,22 @@ class Spread:
 
     @property
     def signed(self) -> bool:
-        """Whether numbers are levels on both sides of 0, from -5 to 5; -1 as the only negative one is no answer."""
+        """Whether numbers are levels on both sides of 0, within -5 to 5; a -1 as the only negative one is no answer."""
         return self.whole and -_BOTH <= self.low < -1 and self.high <= _BOTH and self._others > self._few
 
     @property
     def _room(self) -> int:
-        """Number of mistakes that may be among levels: all that are allowed, less the numbers that are no levels."""
+        """Number of further mistakes that there may be among levels; below 0 if there are too many."""
         return self._few - self._others + (self.halves if self.halved else 0)
 
     @property
     def _others(self) -> int:
-        """Number of values that are neither integers from 0 to 10 nor -1."""
+        """Number of values that are neither a whole number from 0 to 10 nor -1."""
         return self.every - self.none - sum(self.levels)
 
     @property
     def _few(self) -> int:
-        """Number of values that may be mistakes: 1% of them, or one if that is less than 1, but at most 5%."""
+        """Number of values that may be mistakes: 1% of all, or one if that is less, but at most 5%."""
         return min(self.every // 20, max(1, self.every // 100))
 
     @property
@@ -103,7 +103,7 @@ class Spread:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """Lowest and highest level in use; a few numbers above a level that nobody uses do not count."""
+        """Lowest and highest level in use; a few numbers above a gap in the levels do not count."""
         if self.signed:
             return int(self.low), int(self.high)
         used = [level for level, count in enumerate(self.levels) if count]
@@ -113,7 +113,7 @@ class Spread:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """First and last level of the shortest usual scale that contains all levels in use."""
+        """First and last level of the shortest usual scale (0-1, 1-5, ...) that has all levels in use."""
         low, high = self.ends
         if self.signed:
             return min(low, -high), max(-low, high)
@@ -123,7 +123,7 @@ class Spread:
 
     @property
     def scale(self) -> str:
-        """Scale from the first to the last of `bounds`, as the option `scale` takes it."""
+        """Scale from the first to the last of `bounds`, as text for the option `scale`: "1-5"."""
         first, last = self.bounds
         if self.halved:
             return ",".join(f"{half / 2:g}" for half in range(2 * first, 2 * last + 1))
@@ -131,7 +131,7 @@ class Spread:
 
 
 def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
-    """Return the scale of each judge: its own, or a longer one of others if the judge uses a level above its middle.
+    """Return each judge's scale: its own, or a longer one of others if the judge uses a level above its middle.
 
     A judge who uses both ends of a usual scale keeps it, unless the longer scale shares one of these ends.
 

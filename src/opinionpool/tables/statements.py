@@ -33,7 +33,7 @@ _SHORT = 40
 
 @dataclass(frozen=True, eq=False)
 class Distinctions:
-    """Columns that may say which of several forecasts by one expert on one event counts."""
+    """Columns that may say which of several forecasts, by one expert on one event, is the one that counts."""
 
     table: Table
     time: str | None = None  # the column of times of forecasts
@@ -49,25 +49,25 @@ class Distinctions:
 
     @property
     def option(self) -> str:
-        """Command-line option that makes an unused column of times the time of forecasts."""
+        """Command-line option that gives an unused column of times the role of the time of forecasts."""
         return f"--column time={quoted(self.names[0]) if len(self.names) == 1 else 'NAME'}"
 
     def by_time(self, **more: object) -> list[Remedy]:
-        """Return a remedy for each unused column of times: it becomes the time of forecasts, with options `more`."""
+        """Remedies, one for each unused column of times: it becomes the time of forecasts, with the options `more`."""
         return [Remedy({"columns": {"time": name}, **more}) for name in self.names]
 
     def wanted(self) -> OpinionPoolError:
-        """Return the error for an option that needs the times of forecasts, which an unused column may have."""
+        """Error for an option that needs times of forecasts, if no column has that role but an unused one may."""
         return fault("unnamed-times", Place(self.table.name), self.by_time(), names=self.names, option=self.option)
 
     def last(self) -> OpinionPoolError:
-        """Return the error for --duplicates last where an unused column may have the times of forecasts."""
+        """Error for --duplicates last, if no column is the time of forecasts but an unused one may be."""
         ways = [*self.by_time(duplicates="last"), Remedy({"duplicates": "last-row"})]
         about = {"table": self.table.name, "names": self.names, "option": self.option}
         return fault("last-without-times", None, ways, **about)
 
     def tied(self, ordered: LongRows, starts: Index, tied: Mask) -> OpinionPoolError:
-        """Return the error for an expert's different forecasts on one event at one time, with columns that differ."""
+        """Error for an expert's different forecasts on one event at one time, with columns that distinguish them."""
         ends = np.append(starts[1:], len(ordered.key))
         spans = list(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
         each = []
@@ -82,7 +82,7 @@ class Distinctions:
         return fault("same-time", None, ways, column=self.time, count=len(spans), **about)
 
     def several(self, long_rows: LongRows, pairs: Index) -> OpinionPoolError:
-        """Return the error for several forecasts by one expert on one event, with the columns that distinguish them."""
+        """Error for several forecasts by one expert on one event, with the columns that distinguish them."""
         examples: list[str] = []
         for pair in pairs[:3]:
             if sum(map(len, examples)) < _LONG:
@@ -117,7 +117,7 @@ class Distinctions:
         )
 
     def _stamps(self, long_rows: LongRows) -> list[Index]:
-        """Return the times of forecasts as integers, (M,); if unknown, the codes of each unused column of times."""
+        """Times of forecasts as integers, (M,), in a list; if unknown, the codes of each unused column of times."""
         if self.time is not None and long_rows.time is not None:
             return [long_rows.time.astype(np.int64)]
         return [self.table.words(column).codes[long_rows.row] for column in self.unnamed]
@@ -125,7 +125,7 @@ class Distinctions:
     def distinguishing(
         self, long_rows: LongRows, groups: Sequence[Index], texts: bool = False
     ) -> tuple[list[str], list[Remedy]]:
-        """Return the unused columns (only of text if `texts`) that differ in any two rows of a group, and remedies.
+        """Return the unused columns (if `texts`, of text) whose cells differ in any two rows of a group, and remedies.
 
         A remedy gives the first of them the role of class, expert or order, makes it part of a key, or keeps one value.
         """
@@ -143,7 +143,7 @@ class Distinctions:
     def _ways(
         self, name: str, words: Words, long_rows: LongRows, rows: Sequence[Index], adds: bool
     ) -> Iterator[Remedy]:
-        """Yield the remedies by the column `name`, which differs in the `rows` of a group; `adds`: values sum to 1."""
+        """Yield remedies by the column `name`, which differs in the `rows` of a group; `adds`: values sum to 1."""
         roles, says, numbers = roles_of(name), words_of(name), written_numbers(words)
         text, again = bool(np.isnan(numbers).all()), _recurs(words)
         if PROBABILITY in roles_of(normal(name).removesuffix("_id")) and normal(name).endswith("_id"):
@@ -164,7 +164,7 @@ class Distinctions:
                 yield from (Remedy({"where": condition(name, "=", value)}) for value in _kept(words, rows))
 
     def _days(self, long_rows: LongRows) -> list[str]:
-        """Return the columns of dates that may be part of an event's name, as a yes or no varies within events."""
+        """Columns of dates that may be a part of an event's name, as some column of yes and no varies within events."""
         event = long_rows.event
         for words in map(self.table.words, self.unused):
             codes = words.codes[long_rows.row]
@@ -178,24 +178,24 @@ class Distinctions:
         return []
 
     def _parts(self, name: str, roles: Sequence[str]) -> list[Remedy]:
-        """Return a remedy for each of `roles`, event or expert, that makes the column `name` a part of its key."""
+        """Remedies, one for each of `roles` (event, expert), that make the column `name` part of the role's key."""
         return [
             Remedy({"columns": {role: (*self.keys[role].split(BETWEEN), name)}}) for role in roles if role in self.keys
         ]
 
 
 def _distinguish(names: Sequence[str]) -> str:
-    """Return the clause of a message on the columns `names`, which distinguish rows; empty if there are none."""
+    """Clause for messages that the columns `names` distinguish rows; "" if there are none."""
     return f"; {listed(names, 3)} distinguish{'es' if len(names) == 1 else ''} them" if names else ""
 
 
 def _recurs(words: Words) -> bool:
-    """Return True if any word of a column is in several rows."""
+    """Return True if at least one word of the column is in several rows."""
     return len(words.values) < int((words.codes != BLANK).sum())
 
 
 def _is_key(name: str, words: Words, timed: bool, text: bool = False) -> bool:
-    """Return True if a column (only of text if `text`) may say what rows are about: no times, free text or ids of rows.
+    """Return True if a column (of text if `text`) may say what rows are about: no times, free text or ids of rows.
 
     A column in which no word is repeated may only if rows are not `timed` and its name has no other known meaning.
     """
@@ -210,7 +210,7 @@ def _is_key(name: str, words: Words, timed: bool, text: bool = False) -> bool:
 
 
 def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values in at least half of the groups, the middle one first; only the middle one if they are many."""
+    """Return the values that occur in half of the groups, the middle one first; only that one if they are many."""
     counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
     able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
     numbers = written_numbers(Words(np.arange(len(able)), able))
@@ -230,7 +230,7 @@ _BY_ROW = ("event", "expert", "label", "value", "rows", "column", "time", "expir
 
 @dataclass(frozen=True, eq=False)
 class LongRows:
-    """Long form of a table: M numbers that experts gave, each with its expert, event and cell."""
+    """Long form of a table: M numbers that experts gave, each with its expert, event, class and cell."""
 
     table: Table  # where they were read
     # events, experts: names that the indices below refer to
@@ -251,22 +251,22 @@ class LongRows:
 
     @cached_property
     def row(self) -> Index:
-        """Row of each number in the table, (M,)."""
+        """Row of the table that each number is from, (M,)."""
         return np.arange(len(self.value)) if self.rows is None else self.rows
 
     @property
     def pair(self) -> Index:
-        """Integer that identifies the event and expert of each number, (M,)."""
+        """Integer for each number, (M,), that is equal for numbers by the same expert on the same event."""
         return self.event * max(len(self.experts), 1) + self.expert
 
     @property
     def key(self) -> Index:
-        """Integer that identifies the event, expert and class of each number, (M,)."""
+        """Integer for each number, (M,), that is equal for the same event, expert and class."""
         return self.pair * len(self.classes) + self.label if len(self.classes) else self.pair
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether numbers are sorted by event, expert and class, with one for each combination."""
+        """Whether numbers are sorted by event, expert and class, and none has the same as another."""
         if not len(self.classes):
             return pairs_increase(self.event, self.expert)
         key = self.key
@@ -277,27 +277,27 @@ class LongRows:
         return replace(self, **{name: of[chosen] for name, of in self._by_row().items()})
 
     def and_also(self, other: LongRows) -> LongRows:
-        """Return a copy with the rows of `other`, which is from the same table, after its own."""
+        """Return a copy with the rows of `other`, from the same table, after these."""
         others = other._by_row()
         both: dict[str, Any] = {name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()}
         return replace(self, **both)
 
     def _by_row(self) -> dict[str, Any]:
-        """Return the arrays with one value per row, by name."""
+        """Fields that have a value for each number, (M,), by name."""
         given = {name: of for name in _BY_ROW if (of := getattr(self, name)) is not None}
         return given | {"rows": self.row}
 
     def about(self, i: int) -> dict[str, Any]:
-        """Return expert, event and place of the number at position `i`, as messages quote them."""
+        """Expert, event and place of the number at position `i`, by name, as messages quote them."""
         return {"who": self.who(i), "where": place(self.table, int(self.row[i]))}
 
     def who(self, i: int) -> str:
-        """Return expert and event of the number at position `i`, as text."""
+        """Expert and event of the number at position `i`, as text."""
         return f"{shown(self.experts[self.expert[i]])} on event {shown(self.events[self.event[i]])}"
 
 
 def withdrawn_only(long_rows: LongRows) -> LongRows:
-    """Return the rows without blanks, except withdrawals: blanks of experts who also have a forecast on the event."""
+    """Return the rows without blanks, except blanks of experts who have a forecast on the event and may withdraw it."""
     blank = np.isnan(long_rows.value)
     if not blank.any():
         return long_rows
@@ -308,7 +308,7 @@ def withdrawn_only(long_rows: LongRows) -> LongRows:
 def one_each(
     long_rows: LongRows, rule: str | None, by: Distinctions, until: Times | None = None
 ) -> tuple[LongRows, list[Note]]:
-    """Return one number per expert, event and class, by the `rule` for several, and notes; raise if that is None.
+    """Return one number per expert, event and class, by the `rule` if there are several (None: an error), and notes.
 
     `until` is when an event's last forecasts end (NaT: at the newest one).
     """
@@ -350,14 +350,14 @@ def one_each(
 
 
 def _stamps(long_rows: LongRows) -> Index:
-    """Return the time of each row as an integer, (M,); the smallest integer stands for no time."""
+    """Time of each row as an integer, (M,); the smallest integer if it has none."""
     if long_rows.time is None:
         return np.full(len(long_rows.value), np.iinfo(np.int64).min)
     return np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
 
 
 def latest_of_pair(long_rows: LongRows) -> Mask:
-    """Return the mask, (M,), of the rows whose time is the latest of their expert and event."""
+    """Return the mask (M,) of rows with the latest time among the rows of their expert and event."""
     stamp = _stamps(long_rows)
     _, pair = np.unique(long_rows.pair, return_inverse=True)
     latest = np.full(pair.max(initial=-1) + 1, np.iinfo(np.int64).min)
@@ -366,7 +366,7 @@ def latest_of_pair(long_rows: LongRows) -> Mask:
 
 
 def _taken_back(long_rows: LongRows, blank: Mask) -> Mask:
-    """Return the mask of rows of withdrawn forecasts: the latest row of their expert and event is blank."""
+    """Mask (M,) of the rows of withdrawn forecasts: the latest row of their expert and event is `blank`."""
     latest = latest_of_pair(long_rows)
     pairs = long_rows.pair
     timed = np.zeros(len(pairs), dtype=bool) if long_rows.time is None else ~np.isnat(long_rows.time)
@@ -375,12 +375,12 @@ def _taken_back(long_rows: LongRows, blank: Mask) -> Mask:
 
 
 def _starts(long_rows: LongRows) -> Index:
-    """Return the position of the first row of each expert, event and class, in rows sorted by `key`."""
+    """Position of the first row of each expert, event and class, in rows that are sorted by `key`."""
     return np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0)[: len(long_rows.value)])
 
 
 def _mean(long_rows: LongRows) -> LongRows:
-    """Return the mean of each expert's numbers on each event and class, from rows sorted by key."""
+    """One row for each expert, event and class with the mean of its numbers, from rows sorted by `key`."""
     starts = _starts(long_rows)
     # Sums of numbers in the order of their size are the same, to the last bit, in whichever order rows come.
     value = long_rows.value[np.lexsort((long_rows.value, long_rows.key))]
@@ -388,7 +388,7 @@ def _mean(long_rows: LongRows) -> LongRows:
 
 
 def _averaged(long_rows: LongRows, means: Array) -> LongRows:
-    """Return one row for each expert, event and class with its mean, without a time if several rows are averaged."""
+    """One row for each expert, event and class, with one of `means`; its time is NaT if several rows are averaged."""
     starts = _starts(long_rows)
     # Rounding must not carry an average beyond what was averaged.
     low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
@@ -398,7 +398,7 @@ def _averaged(long_rows: LongRows, means: Array) -> LongRows:
 
 
 def _samples(long_rows: LongRows) -> LongRows:
-    """Return one forecast per expert and event from its samples: rescaled mean log-odds, for classes the mean.
+    """Return one forecast per expert and event from its samples: rescaled mean log-odds or, by class, the mean.
 
     Of n samples with mean log-odds m, the mean of all m by the expert being μ, it is μ + (m − μ) / (λ + (1 − λ)/n),
     λ the correlation of two samples on one event, of all experts together. One sample counts as it is.
@@ -423,7 +423,7 @@ def _samples(long_rows: LongRows) -> LongRows:
 
 
 def _over_time(long_rows: LongRows, until: Times | None, by: Distinctions) -> LongRows:
-    """Return each expert's mean on each event and class, numbers weighted by the time for which they were active."""
+    """Each expert's mean on each event and class, numbers weighted by the time for which they were in force."""
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
         way = f"{by.option}, or " if by.unnamed else ""
@@ -441,7 +441,7 @@ def _over_time(long_rows: LongRows, until: Times | None, by: Distinctions) -> Lo
 
 
 def active_until(rows: LongRows, ends: Times) -> Index:
-    """Return the time until which each forecast is active: the expert's next one, its expiry, or the event's end."""
+    """Time until which each forecast is in force, (M,), in microseconds: the expert's next, its expiry, or the end."""
     assert rows.time is not None
     begin = rows.time.astype(np.int64)
     order = np.lexsort((begin, rows.pair))
@@ -461,7 +461,7 @@ def active_until(rows: LongRows, ends: Times) -> Index:
 
 
 def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
-    """Return each expert's last number on each event and class, for all classes from the latest time."""
+    """Each expert's last number on each event and class; `by` raises an error if numbers of one time differ."""
     if long_rows.time is not None:
         long_rows = long_rows.select(latest_of_pair(long_rows))
     order = np.lexsort((long_rows.row, long_rows.key))
@@ -476,7 +476,7 @@ def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
 
 
 def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
-    """Return groups of positions of rows with the same expert, event, class and `stamps`, `_GROUPS` at most."""
+    """Positions of rows with the same expert, event, class and `stamps`, in at most `_GROUPS` groups of two or more."""
     order = np.lexsort((*stamps, long_rows.key))
     change = [np.diff(of[order]) != 0 for of in (*stamps, long_rows.key)]
     starts = np.concatenate([[0], np.flatnonzero(np.any(change, axis=0)) + 1, [len(order)]])
@@ -493,7 +493,7 @@ _LEAST = 0.5
 
 
 def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | None = None) -> str:
-    """Return the first of `labels` (default: all classes) without a probability in the forecast of row `start`."""
+    """Return the first of `labels` (default: all classes) without a probability in the forecast in row `start`."""
     present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
     return next(str(label) for label in labels or long_rows.classes if label not in present)
 
@@ -505,7 +505,7 @@ def fold_rows(
     drop_incomplete: bool = False,
     normalise: bool = False,
 ) -> tuple[LongRows, Array, list[Note]]:
-    """Return one row for each forecast of several classes or options, its probabilities, and notes.
+    """Return one row for each forecast, its probabilities of all classes or options, (M, K), and notes.
 
     `half_units` gives half a unit of the last digit written in each row, by which sums may be off.
     """
@@ -540,7 +540,7 @@ def fold_rows(
 
 
 def _lacking(long_rows: LongRows, options: EventOptions, start: int, count: int) -> OpinionPoolError:
-    """Return the error for the first of `count` incomplete forecasts, at row `start`, with a class that it lacks."""
+    """Error for `count` forecasts that lack a class; the message quotes the first, in row `start`."""
     shared, ways = options.keys is None, [Remedy({"drop_incomplete": True})]
     labels = long_rows.classes if shared else options.of_events[long_rows.event[start]]
     about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
@@ -549,7 +549,7 @@ def _lacking(long_rows: LongRows, options: EventOptions, start: int, count: int)
 
 
 def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:
-    """Return the error for forecasts that do not add up to 1; --normalise is a remedy if all of them nearly do."""
+    """Error for forecasts whose sums `totals` are not 1; --normalise is a remedy if all of them nearly are."""
     way = "--normalise divides such forecasts by their sum, if no class is lacking"
     if total < _LEAST:
         way = f"that is too little for --normalise, which takes sums of {_LEAST:g} and above"

@@ -43,7 +43,7 @@ _NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Column of text as its distinct cells (words) and the code of each row's word."""
+    """Column of text: its distinct cells ("words"), and for each row the position (code) of its word."""
 
     codes: Index  # (rows,); the position of each row's cell in `values`, -1 where blank; the smallest integer type
     values: list[str]  # the distinct cells in order of first appearance, trimmed
@@ -67,33 +67,33 @@ class Words:
         return found[1:]
 
     def texts(self) -> list[str | None]:
-        """Return the cells as a list, None where blank."""
+        """Return the cells, one for each row, as a list, None where blank."""
         words = [*self.values, None]
         return [words[code] for code in self.codes.tolist()]
 
     def rewritten(self, words: Sequence[str]) -> Words:
-        """Return a copy of the column with `words` in place of `values`; equal words are merged."""
+        """Return a copy with `words` in place of `values`; words that have become equal are merged."""
         return replace(self, values=list(words)).among(list(dict.fromkeys(words)))
 
     def among(self, values: Sequence[str]) -> Words:
-        """Return a copy of the column whose codes are positions in the list `values`, which has all of its words."""
+        """Return a copy whose codes are positions in the list `values`, which has all words and perhaps more."""
         position = {word: i for i, word in enumerate(values)}
         found = np.array([position[word] for word in self.values], dtype=code_type(values))
         return Words(self.expand(found, BLANK), list(values), self.trimmed)
 
     def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
-        """Return the value of each row (of `rows` if given), from `values`, one per word; `blank` for blank cells."""
+        """Return each row's value, or those of `rows`, from `values`, one for each word; `blank` for blank cells."""
         codes = self.codes if rows is None else self.codes[rows]
         return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
 
 
 def code_type(words: Sized) -> np.dtype[Any]:
-    """Return the integer type for codes from -1 to the number of `words`: of one or two bytes if that will do."""
+    """Smallest integer type that holds -1 and a position in `words`: of one, two or eight bytes."""
     return np.dtype(np.min_scalar_type(-len(words) - 2) if len(words) < 1 << 15 else np.intp)
 
 
 class Numbers(NamedTuple):
-    """Column of numbers; its other cells are blank or words for no answer, such as n/a."""
+    """Column of numbers, whose other cells are blank or words for no answer, such as n/a."""
 
     values: Array  # (rows,); finite; NaN where blank, or where a word stands for no answer
     words: int = 0  # number of cells with a word for no answer
@@ -101,7 +101,7 @@ class Numbers(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Table in the engine, from a file or data frame, or consecutive rows of it; columns are identified by position."""
+    """Table in the engine (DuckDB), or consecutive rows of it; a column is meant by its position."""
 
     source: FileSource
     connection: duckdb.DuckDBPyConnection
@@ -130,7 +130,7 @@ class Table:
         return self.source.notes
 
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
-        """Return each of `columns` as numbers; None for one with a cell that is no number, not blank, not `missing`."""
+        """Each of `columns` as numbers; None for one with a cell that is no number, not blank and not `missing`."""
         own = [i for i in columns if i < len(self.types)]
         found: dict[int, Numbers | None] = {}
         if self._is_small:
@@ -152,7 +152,7 @@ class Table:
         return [found.get(i) for i in columns]
 
     def _other_words(self, column: int) -> set[str]:
-        """Return the distinct cells of a text column that are not numbers, in lower case, at most 1000."""
+        """Distinct cells of a text column that are no numbers, in lower case, at most 1000."""
         cell = f"c{column}"
         other = f"SELECT DISTINCT lower(trim({cell})) AS w FROM t WHERE TRY_CAST({cell} AS DOUBLE) IS NULL"
         some = f" AND {self._which}" if self.part else ""
@@ -161,7 +161,7 @@ class Table:
 
     @property
     def _is_small(self) -> bool:
-        """Whether the table is so small that the cells of all columns are fetched at once."""
+        """Whether the table is so small that all its columns are fetched in one query."""
         return self.rows < _MANY and self.rows * len(self.types) <= _FEW
 
     def _is_number(self, column: int) -> bool:
@@ -169,7 +169,7 @@ class Table:
         return kind.startswith(_NUMERIC) and "[" not in kind
 
     def words(self, column: int) -> Words:
-        """Return a column as text; whole numbers have no decimal point, so that ids look as in the file."""
+        """Return the column at position `column` as text; whole numbers have no decimal point, as ids in the file."""
         if column not in self.seen:
             if self._is_small:
                 self._fetch_all()
@@ -188,7 +188,7 @@ class Table:
             self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
 
     def _found(self, column: int) -> Words:
-        """Return a column as words, which in a table of many rows are found from hashes of the cells."""
+        """Column as words; if the table has many rows, its words are found by the hashes of cells."""
         cell = self._cell(column)
         place = None
         if self.rows >= _MANY:
@@ -209,7 +209,7 @@ class Table:
         return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
-        """Return a column as times in UTC, for a large table with ISO times in many different cells; else None."""
+        """Column as times in UTC if the table is large and nearly all cells are different ISO times; else None."""
         if column >= len(self.types) or self.types[column] != "VARCHAR" or self.rows < _MANY:
             return None
         cell = f"trim(c{column})"
@@ -227,7 +227,7 @@ class Table:
         return np.asarray(np.ma.filled(times, np.datetime64("NaT")), dtype="datetime64[us]")
 
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns that an SQL select list computes for these rows."""
+        """Return the columns that the SQL select list `what` computes for the table's rows, by name."""
         with readable(self.source):
             return self._select(what)
 
@@ -240,19 +240,19 @@ class Table:
 
     @property
     def _which(self) -> str:
-        """SQL condition that selects the rows of this part; empty if it is the whole table."""
+        """SQL condition that selects the rows of this part; "" if the table is whole."""
         return f"rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
 
     def _is_csv(self, column: int) -> bool:
-        """Whether a column is from CSV, in which an apostrophe may mark a cell that is not meant as a formula."""
+        """Whether the column is from CSV, where an apostrophe before a cell says that it is no formula."""
         return self.source.format == "csv" and column < len(self.types)
 
     def _cell(self, column: int) -> str:
-        """Return the SQL expression for a column as text, with the apostrophes before formulas that CSV may have."""
+        """SQL for a column as text, in which CSV cells may still begin with the apostrophe before a formula."""
         return f"c{column}" if column < len(self.types) and self.is_text(column) else self.text(column)
 
     def text(self, column: int) -> str:
-        """Return the SQL expression for a column as text, without apostrophes before formulas; keys are joined."""
+        """Return SQL for a column as text, without the apostrophe before formulas; a key is its columns, joined."""
         if column >= len(self.types):
             parts = [f"trim({self.text(part)}, {SPACE})" for part in self.keys[column - len(self.types)]]
             blank = " OR ".join(f"coalesce({part}, '') = ''" for part in parts)
@@ -266,17 +266,17 @@ class Table:
         return f"CAST({cell} AS VARCHAR)"
 
     def changed(self, query: str, parameters: object = None) -> None:
-        """Replace the rows in the engine by the result of the SQL `query`."""
+        """Replace the table's rows in the engine by the result of the SQL `query`."""
         self.connection.execute(f"CREATE TABLE s AS {query}", parameters)
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
-        """Return a table of `rows` rows of the whole table, from row `first` on, with a connection of its own."""
+        """Return `rows` rows of the whole table, from row `first` on, as a table with a connection of its own."""
         cursor = self.connection.cursor()
         return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
 
     def looks(self, spans: Sequence[tuple[int, int]]) -> list[Table]:
-        """Return a table for each of `spans` (first row, number of rows), read from the file once for many queries."""
+        """Return tables of the rows in `spans` (first row, number of rows), which are read from the file just once."""
         parts = [self.rows_from(first, rows) for first, rows in spans]
         if self.copied:
             return parts
@@ -288,15 +288,15 @@ class Table:
         return [replace(part, connection=cursor) for part in parts]
 
     def with_key(self, columns: Sequence[int], name: str) -> Table:
-        """Return a copy of the table with a further column `name`: the key that `columns` form together."""
+        """Return a copy with one more column, called `name`: the key that `columns` form together."""
         return replace(self, names=(*self.names, name), keys=(*self.keys, tuple(columns)), seen={})
 
     def is_text(self, column: int) -> bool:
-        """Return True if the type of a column is text, even if its cells look like numbers."""
+        """Return True if the column's type is text, even if its cells look like numbers."""
         return column >= len(self.types) or self.types[column] == "VARCHAR"
 
     def files(self) -> Words | None:
-        """Return the file of each row, by its name without folder and extension; None if all are from one file."""
+        """Return the file of each row (its name without folder and extension); None if there is one file only."""
         if len(self.pieces) < 2:
             return None
         rows = np.asarray(self.select("place")["place"]) if self.moved else self.first + np.arange(self.rows)
@@ -306,7 +306,7 @@ class Table:
         return Words(np.searchsorted([start for _, start in self.pieces], rows, side="right") - 1, names)
 
     def place(self, rows: Sequence[int]) -> Place:
-        """Return the place of `rows` for messages: lines of a text file, or row numbers in other files."""
+        """Return where `rows` are, for messages: lines of a text file, or row numbers of another."""
         at = self.first + np.asarray(rows, dtype=np.intp)
         if self.moved:
             numbers = ", ".join(map(str, at.tolist()))
@@ -327,12 +327,12 @@ class Table:
 
 
 def place(table: Table, *rows: int) -> str:
-    """Return the place of `rows` as text: ``"forecasts.csv, line 7"``."""
+    """Return where `rows` are, as text: ``"forecasts.csv, line 7"``."""
     return str(table.place(rows))
 
 
 def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:
-    """Return the position of each hash in `keys`, which has all of them; None if two keys are equal.
+    """Return the position of each of `hashes` in `keys`, which has all of them; None if two keys are equal.
 
     >>> _positions(np.array([7, 7, 5, 7], np.uint64), np.array([7, 5], np.uint64))
     array([0, 0, 1, 0], dtype=int8)
@@ -359,7 +359,7 @@ def _as_meant(cells: list[str | None]) -> list[str | None]:
 
 
 def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
-    """Return a column of words as numbers; None if a word is neither a finite number nor in `missing`."""
+    """Column of words as numbers; None if a word is neither a finite number nor in `missing`."""
     values, other = np.full(len(words.values), np.nan), 0
     for i, word in enumerate(words.values):
         if word.lower() in missing:
@@ -372,7 +372,7 @@ def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
 
 
 def encode(cells: Iterable[str | None]) -> Words:
-    """Return `cells` as distinct words and the code of each cell's word.
+    """Return `cells` as their distinct words, and for each cell the position of its word, -1 where blank.
 
     >>> encode(["b", None, "a ", "b", ""])
     Words(codes=array([ 0, -1,  1,  0, -1], dtype=int8), values=['b', 'a'], trimmed=1)
@@ -383,7 +383,7 @@ def encode(cells: Iterable[str | None]) -> Words:
 
 
 def tidied(cells: list[str | None], place: Index) -> Words:
-    """Return a column as words from its distinct `cells`, by first appearance, and each row's position in these."""
+    """Return a column as words, from its distinct `cells` and each row's position (`place`) among these."""
     if None not in cells and "" not in cells and list(map(str.strip, cast("Sequence[str]", cells))) == cells:
         return Words(place, cast("list[str]", cells))
     words: dict[str, int] = {}
@@ -407,7 +407,7 @@ def cell_fault(
     count: int = 1,
     **params: Any,  # noqa: ANN401 - what the template quotes
 ) -> OpinionPoolError:
-    """Return the error `code` on a faulty cell, with its place and text; `count` is the number of such cells."""
+    """Return the error `code` on the cell in `row` and `column`; `count` is the number of such cells."""
     words = table.words(column)
     value = words.values[words.codes[row]] if words.codes[row] != BLANK else None
     where = replace(table.place([row]), column=table.names[column], value=value)
@@ -425,7 +425,7 @@ def read_frame(source: object) -> Table:
 
 
 def table_of(columns: Iterable[tuple[object, Any]]) -> Table:
-    """Return a table of named columns, of any type and equal length; None, NaN, NaT and the like are blank."""
+    """Return a table of named columns, of any type and of equal length; None, NaN and NaT are blank."""
     pairs = list(columns)
     names = tuple(_label(name) for name, _ in pairs)
     arrays = [_array(values) for _, values in pairs]
@@ -496,12 +496,12 @@ def _with_index(source: object) -> object:
 
 
 def _label(name: object) -> str:
-    """Return a column's name as text; several levels of a name are joined, as in ``expert:class``."""
+    """Column's name as text; the levels of a name of several levels are joined: ``expert:class``."""
     return ":".join(str(part) for part in name if str(part)) if isinstance(name, tuple) else str(name).strip()
 
 
 def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
-    """Return one column as an array, numeric or of text objects."""
+    """Return a column as an array of numbers, or of objects that are texts or None."""
     values = unmasked(values, None)
     try:
         array: np.ndarray[Any, Any] = np.asarray(values)

@@ -76,7 +76,7 @@ def _offset(zone: str) -> timedelta:
 
 
 def _match(text: str) -> dict[str, str | None]:
-    """Return the parts of a time in one of the `_FORMS`, by their names there; empty if it is in none."""
+    """Parts of a time (day, month, hour, ...) by name, if `text` has one of the `_FORMS`; else empty."""
     return next((match.groupdict() for form in _FORMS if (match := form.fullmatch(text))), {})
 
 
@@ -144,7 +144,7 @@ def read_times(
 
 
 def _or_none(read: Callable[[str], datetime], word: str) -> datetime | None:
-    """Return the time that `read` makes of `word`, None if it is no time."""
+    """Return the time that `read` finds in `word`, None if it finds none."""
     try:
         return read(word)
     except (ValueError, OverflowError):
@@ -165,7 +165,7 @@ class _TwoWaysError(ValueError):
 
 
 def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], datetime], str]:
-    """Return the function that reads the cells of a column, and a description if it is not the usual one."""
+    """Function that reads the cells of a column as times, and what the form is, if it is an unusual one."""
     if dates is not None and "%" in dates:
         return (lambda word: _formatted(word, dates)), f"dates written as {dates}"
     numbers = [word for word in cells if _NUMBER.fullmatch(word)]
@@ -179,7 +179,7 @@ def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], da
 
 
 def _order(either: Sequence[str]) -> str:
-    """Return the order of days and months, "dmy" or "mdy", that all the dates allow; raise if both are possible."""
+    """Return "dmy" or "mdy", whichever all the dates allow; raise `_TwoWaysError` if both are possible."""
     parts = [re.split(r"[-/.]", word, maxsplit=2)[:2] for word in either]
     firsts, seconds = ([int(part[i]) for part in parts] for i in (0, 1))
     if all(word[len(first)] == "." for word, (first, _) in zip(either, parts, strict=True)) and max(seconds) <= 12:
@@ -192,7 +192,7 @@ def _order(either: Sequence[str]) -> str:
 
 
 def _formatted(word: str, form: str) -> datetime:
-    """Return the time in `word`, read by the format `form`, at whose end a zone may be named."""
+    """Time in `word`, read by the format `form`, as of `strptime`; a zone may follow it."""
     zone = re.search(rf"\s*({_NAME})$", word)
     if zone is not None and form.endswith(("%Z", zone[1])):
         form = form.removesuffix("%Z").removesuffix(zone[1]).rstrip()
@@ -202,7 +202,7 @@ def _formatted(word: str, form: str) -> datetime:
 
 
 def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
-    """Return the function from a number to its time, as a count of units or a date like 20250301, and a description."""
+    """Function from a number to its time (a count of days or seconds, or 20250301), and a description of this."""
     if all(len(word) == 8 and "19000101" <= word <= "21001231" for word in numbers):
         return (lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
     values = [float(word) for word in numbers]
@@ -247,17 +247,17 @@ def span(times: Times) -> tuple[str, str] | None:
 
 
 def midnights(times: Times | np.datetime64) -> npt.NDArray[np.bool_]:
-    """Return the mask of the times that are midnight or unknown."""
+    """Return the mask of the times that are midnight or NaT."""
     return np.asarray(np.isnat(times) | (times == times.astype("datetime64[D]")))
 
 
 def last_moments(days: Times | np.datetime64) -> Times:
-    """Return the last microsecond of each of `days`, which are given as midnights."""
+    """Return the last microsecond of each of `days`, which are midnights."""
     return np.asarray(days + np.timedelta64(86_400_000_000 - 1, "us"))
 
 
 def time_text(time: np.datetime64, as_date: bool | None = None) -> str:
-    """Return one time in UTC as text, as a date if `as_date` (default: if it is midnight).
+    """Return one time in UTC as text: only its date if `as_date`, by default if it is midnight.
 
     >>> time_text(np.datetime64("2025-03-01T00:00", "us")), time_text(np.datetime64("2025-02-28T22:30", "us"))
     ('2025-03-01', '2025-02-28T22:30:00Z')
@@ -267,7 +267,7 @@ def time_text(time: np.datetime64, as_date: bool | None = None) -> str:
 
 
 def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64:
-    """Return the argument `value` as a time in UTC.
+    """Return the argument `value` (text, date, datetime or datetime64) as a time in UTC.
 
     `what` is the argument's name, for errors; `dates` is as for `read_times`.
     """
@@ -296,7 +296,7 @@ _LONGEST = 10.0**17
 
 
 def as_span(value: object, what: str) -> np.timedelta64:
-    """Return a span of time from a number of days, or from a text such as ``"4w"``, ``"36h"``, ``"90min"``."""
+    """Return the length of time in `value`: a number of days, or a text such as ``"4w"``, ``"36h"``, ``"90min"``."""
     seconds = _seconds(value)
     if not seconds >= 0:
         raise ArgumentError(

@@ -40,7 +40,7 @@ _OFF, _MOST = 0.02, 0.9
 
 @dataclass(frozen=True)
 class NumberRules:
-    """The user's rules for reading numbers: units, decimal mark, words for no answer, and scales."""
+    """What the user says of numbers: units, decimal mark, words for no answer, and scales."""
 
     percent: bool = False  # whether unmarked numbers are percentages
     decimal: str | None = None  # {None, ".", ","}; the decimal mark; None to decide by column
@@ -54,18 +54,18 @@ class NumberRules:
 
     @property
     def scale(self) -> Scale | None:
-        """The only scale that is given; None if there is none, or more than one."""
+        """The scale, if one and only one is given; else None."""
         found = {*self.scales.values()}
         return found.pop() if len(found) == 1 else None
 
     @property
     def missing_words(self) -> frozenset[str]:
-        """Every word that means "no answer", in lower case."""
+        """All words that mean "no answer", usual ones and the user's, in lower case."""
         return MISSING | {word.strip().lower() for word in self.missing}
 
     @property
     def missing_numbers(self) -> list[float]:
-        """Numbers in `missing`, which stand for no answer."""
+        """The numbers among the words in `missing`, which stand for no answer."""
         matches = (NUMBER.fullmatch(word.strip()) for word in self.missing)
         return [float(match[1].replace(",", ".")) for match in matches if match]
 
@@ -104,7 +104,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
 def _a_scale(
     place: tuple[Table, int, int], of: Mapping[str, str], ends: tuple[int, int], *ways: Options, out: str = ""
 ) -> OpinionPoolError:
-    """Return the error for levels of scales; `of` has the scale of each expert, or "*", and `ways` the remedies."""
+    """Error for levels of scales; `of` has each expert's scale or "*", `ends` the extremes, `ways` the remedies."""
     scales = list(dict.fromkeys(of.values()))
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
@@ -114,7 +114,7 @@ def _a_scale(
 
 
 def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | None:
-    """Return the error for a column most of whose cells are levels such as 4/5; None for another column."""
+    """Return the error for a column most of whose cells are levels such as 4/5; None for any other column."""
     words = table.words(column)
     found = {code: each for code, word in enumerate(words.values) if (each := _OF.fullmatch(word))}
     tops, levels = {int(each[2]) for each in found.values()}, {int(each[1]) for each in found.values()}
@@ -128,12 +128,12 @@ def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | N
 
 
 def exclude_way(column: str, expert: str) -> str:
-    """Return the advice to exclude a column that is not an expert's."""
+    """Return the advice to leave out `column` with --exclude if it is not an expert's."""
     return f"if column {shown(column)} is not an expert's, say --exclude {quoted(expert)}"
 
 
 def _counts(values: Array) -> bool:
-    """Whether numbers count or number things, so that those outside [0, 1] are no codes for "no answer"."""
+    """Whether numbers count or number things, so that those above 1 are no codes for "no answer"."""
     present = values[~np.isnan(values)]
     outside = (present < 0) | (present > 1)
     if (present != np.round(present)).any():
@@ -143,7 +143,7 @@ def _counts(values: Array) -> bool:
 
 
 def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> npt.NDArray[np.int8] | None:
-    """Return 1 for a row in per cent, 0 in fractions, by the unit of its expert; -1 for an expert without a unit.
+    """Return each row's unit, that of its expert: 1 for per cent, 0 for fractions, -1 for no unit, (rows,).
 
     None if no expert has a unit; `codes`, (rows,), are positions of experts, -1 for nobody.
     """
@@ -154,7 +154,7 @@ def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> n
 
 
 class Written:
-    """Spread of the numbers of each expert as they are written, before units are known."""
+    """What each expert's numbers look like as written (their `Spread`), from which units and scales are checked."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -187,7 +187,7 @@ class Written:
                 self._first.setdefault(name, (self._table, int(beyond.min()), column))
 
     def check(self, *, columns: bool, every: bool, percent: bool) -> None:
-        """Raise if numbers are levels of scales or odds, or percentages for some experts and fractions for others.
+        """Raise an error if numbers are levels or odds, or percentages of some experts and fractions of others.
 
         `columns` is whether each expert has a column, `every` whether the table has no further columns, `percent`
         whether the user takes all for percentages: a few numbers are then of no scale.
@@ -216,7 +216,7 @@ class Written:
             self._check_units(columns)
 
     def _check_units(self, columns: bool) -> None:
-        """Raise if numbers are percentages for some experts and fractions for others."""
+        """Raise an error if numbers are percentages of some experts and fractions of others."""
         able = {name: each for name, each in self._spreads.items() if each.low >= 0 and each.high <= 100}
         large = [name for name, each in able.items() if each.above > each.inside]
         small = [name for name, each in able.items() if each.inside and not each.above]
@@ -235,7 +235,7 @@ class Written:
 
 
 def check_prior(table: Table, column: int, written: Array) -> None:
-    """Raise if most of `written`, priors of a column without a unit, (rows,), NaN where blank, are in (1, 100]."""
+    """Raise an error if most of `written`, the priors in a column (rows,) without a unit, are in (1, 100]."""
     known = Spread.of(written)
     if known.above > known.inside and known.high <= 100:
         name = table.names[column]
@@ -244,7 +244,7 @@ def check_prior(table: Table, column: int, written: Array) -> None:
 
 
 def tiny_column(table: Table, column: int, by_name: bool) -> OpinionPoolError:
-    """Return the error for percentages, by the header if `by_name`, else by --percent, of which none is above 1."""
+    """Error for a column of percentages, none above 1; the header (`by_name`) or --percent makes it one."""
     place, name = Place(table.name), table.names[column]
     fraction = Remedy({"units": {name: "fraction"}})
     if by_name:
@@ -269,7 +269,7 @@ _PERCENT_NAME = re.compile(r"(?<!\d)%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|
 
 @dataclass
 class Coerced:
-    """Conversions made in the cells of many columns, collected for one report."""
+    """Log of conversions in the cells of several columns, from which notes are made."""
 
     percent: list[str] = field(default_factory=list)  # columns of percentages
     comma: list[str] = field(default_factory=list)  # columns with decimal commas
@@ -290,7 +290,7 @@ class Coerced:
 
 
 def looks_numeric(word: str) -> bool:
-    """Whether a word was meant as a number, readable or not.
+    """Whether a word was meant as a number, even one that cannot be read, such as a range.
 
     >>> [looks_numeric(word) for word in ("0.5", "3:1", "<1%", "10-20%", "rain", "2 goals", "1001-0", "10.0.0.1")]
     [True, True, True, True, False, False, False, False]
@@ -311,7 +311,7 @@ def read_probabilities(
     named: str | None = None,
     units: npt.NDArray[np.int8] | None = None,
 ) -> Array:
-    """Return a column as fractions in [0, 1], (rows,).
+    """Return a column of probabilities, in whatever unit, as fractions in [0, 1], (rows,), NaN where missing.
 
     `plain` is the column as `Table.numbers` gives it, `units` 1 for rows of percentages, 0 of fractions, -1 of neither;
     `named` is the expert of the column, if each expert has one.
@@ -346,7 +346,7 @@ def read_probabilities(
 
 
 def read_levels(table: Table, column: int, experts: Sequence[str], codes: Index, rules: NumberRules) -> Array | None:
-    """Return a column with levels of scales as probabilities, and other experts' numbers as fractions, (rows,).
+    """Return a column as probabilities, (rows,): levels by their expert's scale, other experts' numbers as fractions.
 
     None if nobody has a scale; `codes`, (rows,), are positions in `experts`, -1 for nobody.
     """
@@ -374,7 +374,7 @@ def read_levels(table: Table, column: int, experts: Sequence[str], codes: Index,
 
 
 def _no_level(table: Table, column: int, wrong: Mask, scale: Scale | None, name: str) -> OpinionPoolError:
-    """Return the error for cells that are no levels; words, or a single number that recurs, may be declared missing."""
+    """Error for cells that are no levels; words, or a single number that recurs, can be declared missing."""
     words, row, count = table.words(column), int(wrong.argmax()), int(wrong.sum())
     if scale is None:
         return cell_fault("no-level-of-any", table, row, column, count=count)
@@ -391,14 +391,14 @@ def _no_level(table: Table, column: int, wrong: Mask, scale: Scale | None, name:
 
 
 def unmarked_percent(name: str, rules: NumberRules) -> bool:
-    """Whether numbers without a per cent sign, in a column of this name, are percentages."""
+    """Whether numbers without a per cent sign, in a column called `name`, are percentages."""
     if name in rules.units:
         return rules.units[name] == "percent"
     return rules.percent or bool(_PERCENT_NAME.search(name))
 
 
 def _within_bounds(table: Table, column: int, values: Array, percent: bool, log: Coerced, named: str | None) -> Array:
-    """Return the values, rounding errors beyond 0 and 1 clipped; raise if a value is further outside."""
+    """Return `values`, with rounding errors beyond 0 and 1 clipped; raise an error if a value is further outside."""
     outside = (values < 0) | (values > 1)
     if not outside.any():
         return values
@@ -409,7 +409,7 @@ def _within_bounds(table: Table, column: int, values: Array, percent: bool, log:
 
 
 def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, named: str | None) -> tuple[Array, bool]:
-    """Return the numbers in a column as written, and whether they have per cent signs."""
+    """Return the numbers in a column as they are written, and whether they have per cent signs."""
     words = table.words(column)
     missing = rules.missing_words
     numbers = np.full(len(words.values), np.nan)
@@ -441,7 +441,7 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, nam
 def _not_a_number(
     table: Table, column: int, words: Words, missing: frozenset[str], named: str | None
 ) -> OpinionPoolError:
-    """Return the error for cells that are no numbers, with the first of them and their count."""
+    """Error for cells that are no numbers, which quotes the first of them and their count."""
     if scored := out_of(table, column, named):
         return scored
     bad = [code for code, word in enumerate(words.values) if word.lower() not in missing and not NUMBER.fullmatch(word)]
@@ -464,7 +464,7 @@ def _not_a_number(
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, int], rules: NumberRules) -> None:
-    """Raise if a column has numbers with and without per cent signs, or with decimal commas and points."""
+    """Raise an error if a column has numbers with and without per cent signs, or decimal commas and points."""
     name = table.names[column]
 
     def cells(*ways: str) -> dict[str, Any]:
@@ -493,7 +493,7 @@ def _mark_by_file(table: Table, words: Words) -> bool:
 
 
 def add_up(sums: Array, total: float = 1.0) -> bool:
-    """Whether nearly all `sums` over classes (M,) are `total` but for rounding; False if there are none."""
+    """Whether nearly all `sums` over classes (M,) are `total`, up to rounding; False if there are no sums."""
     return bool(len(sums)) and float((np.abs(sums / total - 1.0) <= _OFF).mean()) >= _MOST
 
 
@@ -528,7 +528,7 @@ def written_numbers(words: Words) -> Array:
 
 
 def named_missing(table: Table, column: int, rules: NumberRules) -> npt.NDArray[np.bool_]:
-    """Return the mask of cells with a word or number that the user declares missing, (rows,); False if blank."""
+    """Mask (rows,) of cells with a word or number that the user has declared missing; blanks are False."""
     if not rules.missing:
         return np.zeros(table.rows, dtype=bool)
     words, named = table.words(column), rules.missing_words - MISSING

@@ -32,7 +32,7 @@ _FORM = "a condition compares columns with values, as in --where \"type <> 'bot'
 
 
 def condition(name: str, sign: str, *values: str) -> str:
-    r"""Return the comparison of the column `name` with a text (with several if `sign` is in), as ``--where`` takes it.
+    r"""Return a condition for ``--where``: the column `name`, `sign`, and a text (several texts if `sign` is "in").
 
     >>> condition("quantile", "=", "0.5"), condition("round no", "in", "1", "2")
     ("quantile = '0.5'", '"round no" in (\'1\', \'2\')')
@@ -45,7 +45,7 @@ def condition(name: str, sign: str, *values: str) -> str:
 def parse_where(
     text: str, table: str, names: Sequence[str], cell: Callable[[int], str]
 ) -> tuple[str, list[str | float]]:
-    """Return the condition that `text` puts on the rows of a table, as SQL with question marks, and its literals.
+    """Return the condition on rows that `text` states, as SQL with question marks for literals, and the literals.
 
     Blank cells differ from every value, and are neither below nor above one. Cells are compared with a number as
     numbers, with anything else as text; `cell` gives the SQL of a column as text from its position.
@@ -73,7 +73,7 @@ def parse_where(
 
 
 def conjuncts(text: str) -> list[str]:
-    """Return the conditions that ``and`` joins in `text`, as written; all of `text` as one if ``or`` joins some.
+    """Return the conditions that ``and`` joins in `text`, as written; `text` as one if it has ``or`` outside brackets.
 
     >>> conjuncts("a = 1 and not (b = 2 and c = 'x and y')"), conjuncts("a = 1 or b = 2 and c = 3")
     (['a = 1', "not (b = 2 and c = 'x and y')"], ['a = 1 or b = 2 and c = 3'])
@@ -91,7 +91,7 @@ def conjuncts(text: str) -> list[str]:
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a condition; raise at text that is no token."""
+    """Yield the tokens (names, signs, literals) of a condition; raise an error at text that is none."""
     at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
@@ -103,7 +103,7 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 
 @dataclass
 class _Condition:
-    """Condition on the rows of a table; methods return SQL and append to the parameters."""
+    """Condition on the rows of a table; its methods turn nodes of its syntax tree into SQL, and collect literals."""
 
     table: str
     names: Sequence[str]
@@ -113,7 +113,7 @@ class _Condition:
     parameters: list[str | float] = field(default_factory=list)
 
     def sql(self, node: ast.expr) -> str:
-        """Return the SQL of the condition in a node of its syntax tree."""
+        """Return the SQL of the condition at `node` of the syntax tree."""
         match node:
             case ast.BoolOp(op, values):
                 return f"({(' OR ' if isinstance(op, ast.Or) else ' AND ').join(map(self.sql, values))})"
@@ -150,14 +150,14 @@ class _Condition:
         return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
     def _column(self, node: ast.expr) -> str:
-        """Return the SQL of the column that a comparison begins with."""
+        """Return the SQL of the column with which a comparison begins; an error if it is none."""
         kind, sql = self._operand(node)
         if kind != "column":
             raise ArgumentError(f"--where: a comparison begins with a column; {_FORM}")
         return str(sql)
 
     def _operand(self, node: ast.expr) -> tuple[str, str | float]:
-        """Return the kind of an operand, and the SQL of a column, or the value of a literal."""
+        """Kind of the operand at `node` (column, text or number), and its SQL or, of a literal, its value."""
         if not isinstance(node, ast.Name):
             raise ArgumentError(f"--where: columns are compared with values, and there are no functions; {_FORM}")
         kind, value = self.operands[node.id]
