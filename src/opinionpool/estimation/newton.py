@@ -182,10 +182,7 @@ class Modes(NamedTuple):
 
 
 def modes_near(design: Design, start: Near) -> Modes:
-    """The posterior modes of S regressions, by steps with the Hessian of `start`, recomputed if steps converge slowly.
-
-    The arrays of `start` are overwritten.
-    """
+    """Return the posterior modes of S regressions, by steps with the Hessian of `start`, which is overwritten."""
     (s, q), at, which = start.theta.shape, start, np.arange(len(start.theta))
     found = Modes(start.theta, start.pull, np.empty(s), np.zeros(s), start.covariance, np.empty((s, q, q)))
     for _ in range(STEPS):

@@ -33,10 +33,7 @@ EVENTS = 1 << 17
 
 
 def column_names(X: object) -> tuple[str, ...] | None:
-    """Return the column names of a data frame, or name of a series, as text; None for anything else.
-
-    Raises ExpertError if a name is repeated.
-    """
+    """Return a data frame's column names or a series' name as text, else None; an ExpertError if one is repeated."""
     columns = getattr(X, "columns", None)
     if columns is not None:
         if not hasattr(columns, "get_indexer"):  # not pandas; pyarrow has the names elsewhere
@@ -57,10 +54,7 @@ def row_keys(values: object) -> Given:
 
 
 def aligned(values: Given, keys: Given, what: str) -> Given:
-    """Return `values` with rows in the order of `keys`, if both have an index.
-
-    Raises ShapeError if the two do not have the same keys.
-    """
+    """Return `values` with rows in the order of `keys`, if both have an index; a ShapeError unless keys are equal."""
     own = None if keys is None else row_keys(values)
     if own is None or own.equals(keys):
         return values
@@ -176,10 +170,7 @@ class ExpertColumns:
         return (q[..., 1] if self.width == 2 else q), rounded
 
     def check(self, forecasts: Forecasts) -> None:
-        """Raise an error for forecasts by other experts or with other classes.
-
-        The error is an ExpertError or an OutcomeError.
-        """
+        """Raise an ExpertError or an OutcomeError if `forecasts` are by other experts or have other classes."""
         classes, own = tuple(label_text(label) for label in forecasts.classes), forecasts.options is not None
         if own != self.own:
             which = "events that share their classes", "events with options of their own"

@@ -127,10 +127,7 @@ class Pooled:
 
 
 def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
-    """Fit the default pool to a crowd's forecasts; None if no informative expert forecast a resolved event.
-
-    Where events have options of their own, nobody has a bias.
-    """
+    """Fit the default pool to a crowd's forecasts; None if no informative expert forecast a resolved event."""
     duplicates = Duplicates.among_cells(data.event, data.expert, data.contrasts, data.experts, CONSTANT)
     if len(duplicates.first) < len(data.experts):
         distinct = believed.among(duplicates.source, len(duplicates.first))

@@ -183,10 +183,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, forecasts: Forecasts, source: Index) -> Counted:
-        """Return counts and ages of forecasts with times; `source` (N,) numbers the experts, duplicates alike.
-
-        Duplicates are as old as the first of them.
-        """
+        """Counts and ages of forecasts; `source` (N,) numbers experts, and duplicates are as old as the first."""
         assert forecasts.made is not None
         count, which = counted_once(forecasts.event_index, forecasts.expert_index, source)
         made = np.where(count > 0, forecasts.made, np.datetime64("NaT", "us"))

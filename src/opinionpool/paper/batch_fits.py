@@ -93,10 +93,7 @@ def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
 
 
 def gaussian_pools(x: Array, y: Mask) -> LogPools:
-    """Return Gaussian pools, of weights 2 Σ̂⁻¹ μ̂, from sample means and the full sample covariance (section 5.4).
-
-    Raises numpy.linalg.LinAlgError if a covariance is singular.
-    """
+    """Gaussian pools, of weights 2 Σ̂⁻¹ μ̂ by sample moments (5.4); a LinAlgError if a covariance is singular."""
     reference = laplace_log_odds(y)
     zero, one = conditional_means(x, y)
     contrast, bias = (one - zero) / 2.0, (one + zero) / 2.0 - reference[:, None]

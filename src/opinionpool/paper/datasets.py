@@ -74,10 +74,7 @@ def simulated(correlation: float, variance: float, seed: int = 0) -> DataSet:
 
 
 def pima() -> DataSet:
-    """Return the data set Pima Indians diabetes: 768 women, 8 covariates, 268 with diabetes.
-
-    Raises MissingDataError without the package that holds it.
-    """
+    """Return the data set Pima Indians diabetes (768 women, 8 covariates); a MissingDataError without its package."""
     names, values, labels = _read("pima", (768, 8))
     zeros = [f"{name} {int((values[:, names.index(name)] == 0).sum())}" for name in UNMEASURED]
     without = int((values[:, [names.index(name) for name in UNMEASURED]] == 0).any(axis=1).sum())
@@ -91,10 +88,7 @@ def pima() -> DataSet:
 
 
 def bupa() -> DataSet:
-    """Return the data set BUPA liver disorders: 345 men, 6 covariates, selector 2 for 200 of them.
-
-    Raises MissingDataError without the package that holds it.
-    """
+    """Return the data set BUPA liver disorders (345 men, 6 covariates); a MissingDataError without its package."""
     names, values, labels = _read("bupa", (345, 6))
     happened = labels == "2"
     facts = (

@@ -65,10 +65,7 @@ class Summary:
         return {"settings": self.settings, "state": self.state.settled()}
 
     def stream(self, *, by_name: bool) -> Stream:
-        """Return a stream with the summary's events; experts are in the order of their names if `by_name`.
-
-        Raises DuplicateError if an event is in the sample twice.
-        """
+        """A stream of the summary's events, experts ordered by name if `by_name`; a DuplicateError if one is twice."""
         state = self.state.settled()
         twice = repeated([str(name) for _, block in state.sample.parts for name in block.ids.tolist()])
         if twice is not None:

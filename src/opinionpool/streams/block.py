@@ -44,10 +44,7 @@ class Event(NamedTuple):
         return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
 
     def revised(self, other: Event, *, by_time: bool = False) -> Event:
-        """The event updated by a later version `other`, whose forecasts (by expert) and facts replace earlier ones.
-
-        If `by_time`, a forecast in `other` does not replace one that was made later.
-        """
+        """The event with forecasts and facts by `other` in place of its own, but, if `by_time`, no older forecasts."""
         if other is self or not len(other.experts):
             cells = self.experts, self.probabilities, self.made
         elif self.made is not None or other.made is not None:

@@ -144,10 +144,7 @@ class StreamState(NamedTuple):
             return state, state.columns.of(names)
 
     def changed(self, changes: Sequence[Change]) -> StreamState:
-        """Return the state after `changes`.
-
-        Raises ProbabilityError if some events have a prior of their own and others have none.
-        """
+        """Return the state after `changes`; a ProbabilityError if only some events have a prior of their own."""
         pending = dict(self.pending)
         state = self._replace(pending=pending, version=self.version + 1)
         for change in changes:

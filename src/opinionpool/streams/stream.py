@@ -216,10 +216,7 @@ class Stream:
         return self._with(self._state)
 
     def sample(self) -> tuple[Forecasts, Array]:
-        """Return the sampled events, to which most pools are fitted, and how many events each represents, (T,).
-
-        The open events are included.
-        """
+        """The open and the sampled events, to which most pools are fitted, and how many each represents, (T,)."""
         return StreamSource(self._settled()).rows()[:2]
 
     def forecasts(self) -> Forecasts:

@@ -263,10 +263,7 @@ class Clock(NamedTuple):
         return later, np.arange(self.events, later.events, dtype=np.float64) if at is None else at
 
     def merged(self, other: Clock, *, both: bool) -> Clock:
-        """Return the clock of two merged streams; `both` is True if each has resolved events.
-
-        Raises ArgumentError if the half-life is a number of events, which is undefined for two streams in parallel.
-        """
+        """Return the clock of two merged streams; an ArgumentError if `both` have events that the half-life counts."""
         if self.half_life is not None and both and not (self.timed and other.timed):
             raise ArgumentError("streams that forget can be merged if their events have times: give at= when resolving")
         return Clock(self.half_life, self.timed or other.timed, max(self.events, other.events))
