@@ -156,7 +156,7 @@ class Choice:
         return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Positions `named` less texts of questions, if there are ids, and less experts; all if none is left."""
+        """Those of the event columns `named` that are no experts and, beside ids, no texts; all if none is left."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
@@ -228,7 +228,7 @@ class Choice:
             yield from ((c.place,) for c in self.free if c.yes_no and "outcome" in self.roles(c))
 
     def _part_of_event(self, column: Column) -> bool:
-        """Return True if a column may be part of an event's key: a name, a round, or a day that no forecast is of."""
+        """Return True if a column may be part of an event's key: a name, a round, or a day (but of no forecast)."""
         roles = self.roles(column)
         if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
             return True

@@ -38,7 +38,7 @@ class Fault:
 
     @property
     def harm(self) -> int:
-        """Rank of the option that remedies it, by the harm of a wrong value, the most harmful first; -1 without one."""
+        """Rank of the fault's first remedy by the harm of a wrong value, the most harmful first; -1 without remedy."""
         names = [name for remedy in self.remedies[:1] for name in remedy]
         return min(map(_ORDER.index, names), default=-1)
 

@@ -136,7 +136,7 @@ def _verdicts(choice: Choice) -> Iterator[_Way]:
 
 
 def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
-    """Yield the way to read the table with `scales` of columns and `forecasts` as such, if just one reading fits."""
+    """Yield the way to read a table whose columns have `scales` and whose forecasts are `forecasts`, if one fits."""
     given = choice.given_roles
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
@@ -466,7 +466,7 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
 def unused_note(
     names: Sequence[str], times: Sequence[str], role: str, event: str, what: str = "", hint: str = ""
 ) -> Note:
-    """Return the note on unused columns `names`; those called `times` may have `role`, the time of `event`."""
+    """Note on unused columns `names`; if those called `times` say when `event` took place, one may have `role`."""
     way = quoted(times[0]) if len(times) == 1 else "NAME"
     then = (
         f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if {event} then, say --column {role}={way}"

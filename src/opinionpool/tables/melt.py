@@ -69,7 +69,7 @@ class Reading:
         named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """Column as fractions, (rows,), NaN if blank; `named`: its only expert, if so; `units`: each row's unit."""
+        """Column as fractions, (rows,), NaN if blank; `named`: only expert, if so; `units`: the unit of each row."""
         before = len(self.log.percent)
         values = read_probabilities(table, column, plain, self.rules, self.log, named, units)
         if units is None and not np.isnan(values).all():
@@ -139,7 +139,7 @@ def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
 
 
 def merged(words: Words) -> Words:
-    """Return a column in which names that differ only in case, blanks or Unicode form are the most frequent of them.
+    """Return a column in which the most frequent of names that differ only in case, blanks or Unicode form is for all.
 
     >>> from opinionpool.tables.table import encode
     >>> merged(encode(["Ann", "bob", "ANN ", "Ann"])).values
@@ -316,7 +316,7 @@ def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None
 
 
 def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bool) -> dict[str, npt.NDArray[Any]]:
-    """Fields of `LongRows` for the rows in the mask `present`; "rows" is empty if that is `every` row."""
+    """Fields of `LongRows`, by name, for the rows in the mask `present`; "rows" is empty if `every` row is there."""
     rows = slice(None) if every else np.flatnonzero(present).astype(np.int32)
     found = {"event": source.event.codes, "expert": expert, "label": source.label.codes, "value": value}
     found = {name: of[rows] for name, of in found.items()}

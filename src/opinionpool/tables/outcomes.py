@@ -106,8 +106,9 @@ def settle(
 ) -> Settled:
     """Return the classes, and each event's outcome, from the columns of outcomes `observed`.
 
-    `written` are the classes that forecasts were given for, empty where a forecast is one probability; `classes` those
-    of the whole table, if known; `options` those of each event, where events do not share their classes.
+    `written` are the classes that forecasts were given for, empty where a forecast is one probability; `asked` what the
+    user says of classes; `without` the words for no outcome; `classes` those of the whole table, if known; `options`
+    those of each event, where events do not share their classes.
     """
     words, whole = {word for column in observed for word in column.words.values}, classes is None
     if not options:
@@ -181,7 +182,7 @@ def _preference(words: Iterable[str], scale: Scale | None) -> Scale | None:
 def _outcomes_among(
     observed: Sequence[EventColumn], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
 ) -> list[_Outcome]:
-    """Return the distinct words of outcomes; ties, and words for no outcome that no class is called, are left out."""
+    """Distinct words of outcomes without ties and words for "no outcome", unless these name a class in `written`."""
     known = Matcher(written)
     return [
         (column, code, word)
@@ -303,7 +304,7 @@ def _encode(
 
 
 def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Position of each row (-1: blank) in a list of distinct pairs (event, code), the list, and its row counts."""
+    """Position of each row (-1: blank) in a list of pairs (event, code), the list, row counts; `shared`: event is 0."""
     codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
     if shared:
         return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()
@@ -438,7 +439,7 @@ def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
 
 
 def _clear(found: EventOptions) -> bool:
-    """Whether no class, in any spelling, is in two events' options that differ: then events have their own options."""
+    """Whether lists of options that differ share no class, in any spelling: then events have options of their own."""
     sets = {frozenset(labels) for labels in found.of_events if labels}
     words = [key(str(label)) for labels in sets for label in labels]
     return len(words) == len(set(words))

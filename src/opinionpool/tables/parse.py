@@ -106,7 +106,7 @@ class TableReader:
 
     @cached_property
     def request(self) -> ReadOptions:
-        """Options as given, with a scale for a column of verdicts such as yes and no if that is all there is."""
+        """Options as given, with a scale for a column of verdicts such as yes and no if no other forecasts exist."""
         asked = self.asked
         found = None if asked.rules.scales else self.profile.verdicts(asked.columns)
         if found is None:

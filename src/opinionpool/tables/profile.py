@@ -463,7 +463,7 @@ class Profile:
         return bool(self.repeated([place])) and not self.repeated([*places, place])
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
-        """Number of events in which a column varies, number of events, and whether these are too many for mistakes."""
+        """Number of events in which a column varies, number of events, and whether it varies too often for mistakes."""
         key, codes = self.key(event), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
@@ -472,7 +472,7 @@ class Profile:
         return some, len(events), some > max(FEW, _SHARE * len(events))
 
     def grid(self, places: Sequence[int], happened: Collection[str]) -> tuple[tuple[str, str], ...] | None:
-        """Return the expert and class of each column, if the headers of `places` combine every expert with every class.
+        """Expert and class of each column, if the headers of `places` combine every expert with every class; else None.
 
         `happened` are outcomes in lower case.
         """

@@ -174,7 +174,7 @@ def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] 
 
 
 def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return each expert with the positions of its verdict and confidence columns, which a word in headers shows.
+    """Return each expert with the positions of its columns called, by a word in the header, verdict and confidence.
 
     >>> verdict_pairs(["id", "gpt_verdict", "gpt confidence", "answer_b", "confidence_b"])
     [('gpt', 1, 2), ('b', 3, 4)]
@@ -218,7 +218,7 @@ def _without_prefix(header: str) -> str:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
-    """Columns that the user names, by role, checked; a tuple are the parts of a key, or all hold forecasts."""
+    """Columns that the user names, by role, checked; several for a role are parts of a key, or hold forecasts."""
     found: dict[str, str | tuple[str, ...] | None] = {}
     if columns is not None:
         expect_type(columns, Mapping, "columns")

@@ -210,7 +210,7 @@ def _is_key(name: str, words: Words, timed: bool, text: bool = False) -> bool:
 
 
 def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values that occur in half of the groups, the middle one first; only that one if they are many."""
+    """Return the values that occur in at least half of the groups, the middle one first; only that if they are many."""
     counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
     able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
     numbers = written_numbers(Words(np.arange(len(able)), able))
@@ -266,7 +266,7 @@ class LongRows:
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether numbers are sorted by event, expert and class, and none has the same as another."""
+        """Whether numbers are sorted by event, expert and class, and each combination of these occurs once."""
         if not len(self.classes):
             return pairs_increase(self.event, self.expert)
         key = self.key
@@ -388,7 +388,7 @@ def _mean(long_rows: LongRows) -> LongRows:
 
 
 def _averaged(long_rows: LongRows, means: Array) -> LongRows:
-    """One row for each expert, event and class, with one of `means`; its time is NaT if several rows are averaged."""
+    """One row for each expert, event and class, with its mean of `means`; NaT as time if several are averaged."""
     starts = _starts(long_rows)
     # Rounding must not carry an average beyond what was averaged.
     low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)

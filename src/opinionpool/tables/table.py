@@ -169,7 +169,7 @@ class Table:
         return kind.startswith(_NUMERIC) and "[" not in kind
 
     def words(self, column: int) -> Words:
-        """Return the column at position `column` as text; whole numbers have no decimal point, as ids in the file."""
+        """Return the column at position `column` as text; whole numbers have no decimal point, as ids need it."""
         if column not in self.seen:
             if self._is_small:
                 self._fetch_all()
