@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool.estimation.rows import DenseEvents, ForecastRows
+from opinionpool.estimation.rows import ForecastRows
 from opinionpool.estimation.statistics import Statistics
 from opinionpool.logodds import metric
 
@@ -23,21 +23,20 @@ seeds = st.integers(0, 10**6)
 
 @given(seeds, st.integers(1, 2), st.sampled_from([0.0, 0.4]))
 def test_all_agree(seed, d, missing):
-    moments, rows, (x, y, w) = both(seed, d, missing)
+    moments, other, (x, _, _) = both(seed, d, missing)
     rng = np.random.default_rng(seed + 1)
     expected, spread = rng.normal(size=(d + 1, 4, d)), rng.uniform(0.5, 2, 4)
     spread[0] = np.inf
-    for other in (rows, DenseEvents(x, y, w)):
-        assert moments.classes == other.classes == d + 1
-        assert moments.events == pytest.approx(other.events)
-        assert moments.answered == pytest.approx(other.answered)
-        assert moments.complete == other.complete
-        assert moments.marginals.count == pytest.approx(other.marginals.count)
-        assert moments.marginals.mean == pytest.approx(other.marginals.mean, abs=1e-12)
-        assert moments.marginals.square == pytest.approx(other.marginals.square, abs=1e-11)
-        assert moments.shared(expected, spread) == pytest.approx(other.shared(expected, spread), abs=1e-9)
-        if other.complete and not np.isnan(x).any():
-            assert moments.scatter() == pytest.approx(other.scatter(), abs=1e-11)
+    assert moments.classes == other.classes == d + 1
+    assert moments.events == pytest.approx(other.events)
+    assert moments.answered == pytest.approx(other.answered)
+    assert moments.complete == other.complete
+    assert moments.marginals.count == pytest.approx(other.marginals.count)
+    assert moments.marginals.mean == pytest.approx(other.marginals.mean, abs=1e-12)
+    assert moments.marginals.square == pytest.approx(other.marginals.square, abs=1e-11)
+    assert moments.shared(expected, spread) == pytest.approx(other.shared(expected, spread), abs=1e-9)
+    if other.complete and not np.isnan(x).any():
+        assert moments.scatter() == pytest.approx(other.scatter(), abs=1e-11)
 
 
 @pytest.mark.parametrize("d", [1, 2])

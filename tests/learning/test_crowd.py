@@ -8,9 +8,10 @@ from opinionpool.errors import ProbabilityError
 from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.constants import MEMBERS
-from opinionpool.learning.crowd import _AtLimit, crowd_fit
-from opinionpool.learning.hierarchy import Cells, Hierarchy
+from opinionpool.learning.cells import Cells
+from opinionpool.learning.constants import CROWD_WORTH, MEMBERS
+from opinionpool.learning.crowd import ROUNDS, _AtLimit, crowd_fit
+from opinionpool.learning.hierarchy import Hierarchy
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.rows import SparseContrasts
@@ -63,13 +64,14 @@ def crowd():
 
 class TestHierarchy:
     def test_recovers_the_crowd(self, crowd):
-        found = Hierarchy.learn(crowd.cells(), Believed.of(Beliefs(), crowd.experts))
-        assert found.bias[0] == pytest.approx(0.1, abs=0.06)
-        assert found.contrast == pytest.approx(1.0, abs=0.06)
+        found = Hierarchy.learn(crowd.cells(), Believed.of(Beliefs(), crowd.experts), CROWD_WORTH, ROUNDS)
+        assert found.centre.bias[0, 0] == pytest.approx(0.1, abs=0.06)
+        assert found.centre.contrast[0] == pytest.approx(1.0, abs=0.06)
         assert found.correlation == pytest.approx(0.5, abs=0.04)
 
     def test_recovers_each_expert_as_far_as_its_forecasts_go(self, crowd):
-        features = Hierarchy.learn(crowd.cells(), Believed.of(Beliefs(), crowd.experts)).features(10.0)
+        found = Hierarchy.learn(crowd.cells(), Believed.of(Beliefs(), crowd.experts), CROWD_WORTH, ROUNDS)
+        features = found.features(10.0)
         count = np.bincount(crowd.expert, minlength=600)
         busy = count > 100
         for found, true, most in (

@@ -7,7 +7,7 @@ import pytest
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.crowd_cells import Cells
+from opinionpool.learning.cells import Cells
 from opinionpool.learning.hierarchy import Hierarchy, nested_correlation
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
@@ -172,11 +172,11 @@ class TestOthers:
         one = Crowd(11, nested=False, events=400)
         signs = (2.0 * one.y - 1)[one.event, None]
         cells = Cells(one.event, one.expert, one.given[:, None], signs, np.ones(len(one.given)), 400, 600)
-        found, worth = Hierarchy.learn(cells, Believed.of(Beliefs(), one.experts)), 20.0
+        found, worth = Hierarchy.learn(cells, Believed.of(Beliefs(), one.experts), 15.0, 7), 20.0
         for i in (0, int(np.bincount(one.expert).argmax())):
             x = np.column_stack([np.ones((one.expert == i).sum()), signs[one.expert == i, 0]])
             precision = x.T @ x + worth * np.diag([1.0, found.length])
-            own = (worth * found.variance + found.own_squares[i]) / (worth + len(x))
+            own = (worth * found.centre.variance[0] + found.own_squares[i]) / (worth + len(x))
             # After what all share, so much of the variance is noise. Two outcomes are equally probable.
             open_ = np.trace(np.linalg.inv(precision)) * (1.0 - found.correlation) * own
             assert found.features(worth).spread[i] == pytest.approx(np.sqrt(own + open_), rel=0.02)

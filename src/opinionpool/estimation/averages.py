@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.rows import ResolvedEvents
 from opinionpool.estimation.statistics import MeanDesign
-from opinionpool.logodds import inner_products, metric
+from opinionpool.logodds import inner_products, metric, unwhitened, whitened
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.text import listed
@@ -45,39 +46,62 @@ class Means:
         return np.asarray(self.bias + self.contrast[:, None] * shape[:, None, :])
 
 
-def fit_means(
-    count: Array,
-    mean: Array,
-    square: Array,
-    design: MeanDesign | None = None,
-    *,
-    bias: Array | float = 0.0,
-    contrast: Array | float = 0.0,
-    worth: tuple[Array | float, Array | float] = (0.0, 0.0),
-) -> Means:
-    """Fit each expert's bias and contrast to mean log-ratios by outcome, by (shrunken) least squares.
+class Effects(NamedTuple):
+    """Ridge estimates of bias and contrast, and their posterior variances relative to the variance of residuals."""
 
-    `count` (K, N) are numbers of forecasts, `mean` (K, N, K - 1) their mean log-ratios, `square` (N,) the squares about
-    the means. The given `bias` and `contrast` count as `worth` events each; a contrast that neither data nor its worth
-    determine, and a bias that the design leaves out, take the given value.
+    bias: Array  # (..., K - 1); in whitened coordinates
+    contrast: Array  # (...)
+    bias_variance: Array  # (...); of each coordinate
+    contrast_variance: Array  # (...)
+
+
+@dataclass(frozen=True, eq=False)
+class Regressions:
+    """Weighted sums for regressions of values c on 1 and signatures s, whitened; one regression per index (...)."""
+
+    count: Array  # (...); sum of weights
+    signature: Array  # (..., K - 1); sum of s
+    value: Array  # (..., K - 1); sum of c
+    square: Array  # (...); sum of s's
+    product: Array  # (...); sum of s'c
+
+    def among(self, rows: Index | slice) -> Regressions:
+        """Regressions at the positions `rows`."""
+        return Regressions(*(each[rows] for each in vars(self).values()))
+
+    def about(self, bias: Array, contrast: Array) -> Regressions:
+        """Sums of values less `bias` (..., K - 1) and `contrast` (...) times the signature."""
+        value = self.value - self.count[..., None] * bias - contrast[..., None] * self.signature
+        product = self.product - (self.signature * bias).sum(axis=-1) - contrast * self.square
+        return replace(self, value=value, product=product)
+
+    def solve(self, worth: tuple[Array | float, Array | float] = (0.0, 0.0)) -> Effects:
+        """Bias and contrast by least squares, as if `worth` were added to `count` and `square`; 0 if undetermined."""
+        total, d = self.count + worth[0], self.signature.shape[-1]
+        safe = np.where(total > 0, total, 1.0)
+        length = (self.signature**2).sum(axis=-1)
+        precision = self.square + worth[1] - length / safe
+        known = precision > ROUNDING * np.maximum(self.count, 1.0)
+        precision = np.where(known, precision, np.inf)
+        contrast = (self.product - (self.signature * self.value).sum(axis=-1) / safe) / precision
+        bias = (self.value - contrast[..., None] * self.signature) / safe[..., None]
+        return Effects(bias, contrast, (1.0 + length / (d * safe * precision)) / safe, 1.0 / precision)
+
+
+def fit_means(count: Array, mean: Array, square: Array, design: MeanDesign | None = None) -> Means:
+    """Bias and contrast by least squares; a contrast that is undetermined, and a bias that `design` leaves out, are 0.
+
+    Counts are (K, N), means of contrasts (K, N, K - 1), squares about these means (N,).
     """
     design = design or MeanDesign.by_outcome(len(count))
-    shape, length = design.signature, design.squares
-    off = mean - bias
-    total = count.sum(axis=0) + worth[0]
-    safe = np.where(total > 0, total, 1.0) if design.biased else np.full(len(total), np.inf)
-    shape_sum = np.einsum("cn,cd->nd", count, shape)
-    mean_sum = np.einsum("cn,cnd->nd", count, off)
-    shrinkage = worth[1] * design.mean_square(count.sum(axis=1))
-    bottom = length @ count - inner_products(shape_sum, shape_sum) / safe + shrinkage
-    top = (count * inner_products(shape[:, None], off)).sum(axis=0)
-    top = top - inner_products(shape_sum, mean_sum) / safe + shrinkage * contrast
-    known = bottom > ROUNDING * np.maximum(total, 1.0)
-    mu = np.where(known, top / np.where(known, bottom, 1.0), contrast)
-    b = (mean_sum - mu[:, None] * shape_sum) / safe[:, None] + bias
-    misfit = mean - b - mu[:, None] * shape[:, None, :]
-    between = (count * inner_products(misfit, misfit)).sum(axis=0)
-    return Means(b, mu, square + between, count, design)
+    values, signature = whitened(mean), whitened(design.signature)
+    total = np.einsum("cn,cnd->nd", count, values)
+    product = np.einsum("cn,cnd,cd->n", count, values, signature)
+    sums = Regressions(count.sum(axis=0), count.T @ signature, total, design.squares @ count, product)
+    found = sums.solve((0.0 if design.biased else np.inf, 0.0))
+    misfit = values - found.bias - found.contrast[:, None] * signature[:, None, :]
+    between = np.einsum("cn,cnd,cnd->n", count, misfit, misfit)
+    return Means(unwhitened(found.bias), found.contrast, square + between, count, design)
 
 
 def sample_means(evidence: ResolvedEvents) -> Means:

@@ -25,7 +25,7 @@ import numpy as np
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.rows import DenseEvents, ForecastRows, ResolvedEvents
+from opinionpool.estimation.rows import ForecastRows, ResolvedEvents
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import unwhitened, whitened
@@ -85,7 +85,6 @@ class NormalRegression:
     @classmethod
     def of(cls, evidence: ResolvedEvents, kept: Index, regressors: Array) -> NormalRegression:
         """Regression of log-ratios by the experts `kept`; a group is an outcome and a coordinate of log-ratios."""
-        assert not isinstance(evidence, DenseEvents)
         found = _of_statistics(evidence, kept) if isinstance(evidence, Statistics) else _of_rows(evidence, kept)
         return cls(tuple(found), regressors, len(kept))
 

@@ -73,10 +73,6 @@ class MeanDesign:
         """Number of events: the sum of `weight` (G,) over groups in which each event is once."""
         return float(weight.sum() if self.biased else weight[self.squares > 0].sum())
 
-    def mean_square(self, weight: Array) -> float:
-        """Mean over events of the squared norm of the signature; `weight` (G,) are the groups' weights."""
-        return float(self.squares[0] if self.biased else self.squares @ weight / max(self.events(weight), 1e-300))
-
 
 @dataclass(frozen=True, eq=False)
 class Marginals:

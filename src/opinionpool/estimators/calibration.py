@@ -24,7 +24,7 @@ from opinionpool.errors import (
 )
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.averages import Means
-from opinionpool.estimation.rows import DenseEvents
+from opinionpool.estimation.rows import ForecastRows
 from opinionpool.estimators.inputs import Given, aligned, event_weights, in_our_terms, labels_of, row_keys
 from opinionpool.labels import Labels, classes_of, encode
 from opinionpool.logodds import FLOOR, POOL_FLOOR
@@ -287,5 +287,5 @@ def _means(
     centre = np.where(answered, np.nansum(d, axis=0) / number, 0.0)
     scale = np.where(answered, np.sqrt(np.nansum((d - centre) ** 2, axis=0) / number), 1.0)
     ratios = ((d - centre) / scale)[:, :, None]
-    evidence = DenseEvents(ratios, codes, weight)
+    evidence = ForecastRows.of_array(ratios, codes, weight)
     return answered, estimates.sample_means(evidence), scale, centre

@@ -116,8 +116,14 @@ class _Sums:
         t, frequency = len(weight), weight[event]
         number = np.bincount(event, minlength=t)
         several = number[event] > 1
-        event, expert, frequency = event[several], expert[several], frequency[several]
-        own = whitened(limited(contrasts[several]))
+        if not several.all():
+            event, expert, frequency, contrasts = (
+                event[several],
+                expert[several],
+                frequency[several],
+                contrasts[several],
+            )
+        own = whitened(limited(contrasts))
         others = np.stack([np.bincount(event, column, t)[event] - column for column in own.T], axis=-1)
         others /= (number[event] - 1.0)[:, None]
 
@@ -126,7 +132,7 @@ class _Sums:
 
         means = np.array([np.stack([summed(column) for column in each.T], axis=-1) for each in (own, others)])
         pairs = ((own, own), (others, others), (own, others))
-        squares = np.array([summed((a * b).sum(axis=1)) for a, b in pairs])
+        squares = np.array([summed(np.einsum("md,md->m", a, b)) for a, b in pairs])
         count, events = summed(np.ones(len(own))), float(weight[number > 1].sum())
         centres = [
             (means[a] * means[b] / np.maximum(count, 1.0)[:, None]).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))

@@ -9,8 +9,8 @@ with each expert's features as other forecasts show them, so an expert does not 
 from the event. Weights follow for whoever is present (model.md, sections 2.2, 2.3 and 8). Every step is linear in the
 number of forecasts.
 
-Open events are used to learn features, too (EM, Dempster, Laird and Rubin, JRSS B 39, 1977, `ROUNDS` rounds): for each
-expert, an open event counts as one event of every class, weighted by the probabilities that the other experts'
+Open events are used to learn features, too (EM, Dempster, Laird and Rubin, JRSS B 39, 1977, `OPEN_ROUNDS` rounds): for
+each expert, an open event counts as one event of every class, weighted by the probabilities that the other experts'
 forecasts imply. As the panel then answers the same events, its slope is lowered by the factor by which answers are
 larger than answers with features that are learned from experts' other forecasts.
 """
@@ -28,7 +28,9 @@ from opinionpool.arrays import Array, Index
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import spread_evenly
+from opinionpool.learning.cells import Cells
 from opinionpool.learning.constants import (
+    CROWD_WORTH,
     FEATURES,
     LIMIT_PROBABILITIES,
     LIMITS,
@@ -37,16 +39,14 @@ from opinionpool.learning.constants import (
     WORTHS,
     Dependent,
 )
-from opinionpool.learning.crowd_cells import Cells
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.hierarchy import Features, Hierarchy, Start, nested_correlation
+from opinionpool.learning.hierarchy import Features, Hierarchy, MarginalFeatures, nested_correlation
 from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.rows import SparseContrasts
-from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.unlearned import DefaultFit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, MixedCorrelation
@@ -55,8 +55,10 @@ from opinionpool.model.nested import NestedCorrelation
 
 # A model that is less probable has no part in the answer.
 NEGLIGIBLE = 1e-3
+# Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do.
+ROUNDS, FEWER_ROUNDS = 7, 3
 # Rounds in which open events count as what the others on them say.
-ROUNDS = 2
+OPEN_ROUNDS = 2
 # Panels are judged by so many events; more would hardly change them.
 JUDGING = 4096
 # An outcome also decides what open events stand for. Up to so many resolved events, panels are therefore judged with
@@ -155,12 +157,16 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
 
 
 def _with_open(
-    task: SparseContrasts, unresolved: SparseContrasts, limit: float, prior: tuple[Nodes, Believed], start: Start | None
+    task: SparseContrasts,
+    unresolved: SparseContrasts,
+    limit: float,
+    prior: tuple[Nodes, Believed],
+    start: Hierarchy | None,
 ) -> _AtLimit:
     """Crowd fitted to resolved events `task` and to open ones; forecasts are moderated to `limit`."""
     fitted = _AtLimit.at(task, limit, prior, start)
-    for _ in range(ROUNDS if len(unresolved.outcomes) else 0):
-        fitted = _AtLimit.at(task, limit, prior, fitted.crowd.start, fitted.imputed(unresolved))
+    for _ in range(OPEN_ROUNDS if len(unresolved.outcomes) else 0):
+        fitted = _AtLimit.at(task, limit, prior, fitted.crowd, fitted.imputed(unresolved))
     return fitted
 
 
@@ -173,7 +179,7 @@ def _without_folds(
     for each in range(FOLDS):
         within = (fold == each)[task.event]
         if within.any() and not within.all():
-            some = _with_open(task.among(~within), unresolved, fitted.extremes.limit, prior, fitted.crowd.start)
+            some = _with_open(task.among(~within), unresolved, fitted.extremes.limit, prior, fitted.crowd)
             yield np.flatnonzero(within), some.crowd
 
 
@@ -185,14 +191,14 @@ def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
 
 def _extremes(
     task: SparseContrasts, prior: tuple[Nodes, Believed], limit: float | None
-) -> tuple[Extremes, Start | None]:
+) -> tuple[Extremes, Hierarchy | None]:
     """Limit to which extremes are moderated, `limit` or the mean over `LIMITS`; and a start for the next fit."""
     if limit is not None:
         return Extremes(limit), None
     start, score = None, []
     for tried in LIMITS:
         fitted = _AtLimit.at(task, tried, prior, start)
-        start = fitted.crowd.start
+        start = fitted.crowd
         score.append(evidence(*fitted.of_worths((False,)))[0])
     return Extremes(harmonic_mean(LIMITS, posterior_probabilities(score, LIMIT_PROBABILITIES))), start
 
@@ -206,20 +212,10 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
     return replace(found, expert=duplicates.source[found.expert], experts=names)
 
 
-def _cells(task: SparseContrasts, limit: float) -> Cells:
-    """Forecasts as rows for regressions: each with its contrast, moderated to `limit`, and its outcome's signature."""
+def _moderated(task: SparseContrasts, limit: float) -> Cells:
+    """Rows for regressions of contrasts that are moderated to `limit`."""
     absent = task.absent
-    believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
-    own = None if absent is None else np.asarray(task.contrasts.shape[1] - absent.sum(axis=1), dtype=np.float64)
-    signs, moved = _signs(task, task.outcomes), logodds.whitened(believed)
-    weight, events = task.weight[task.event], len(task.outcomes)
-    return Cells(task.event, task.expert, moved, signs[task.event], weight, events, len(task.experts), own)
-
-
-def _signs(task: SparseContrasts, outcomes: Index) -> Array:
-    """Signature of each outcome, (T, K - 1): log-ratios, in orthonormal coordinates, that point to what happened."""
-    signs = logodds.signature(task.contrasts.shape[1] + 1)[outcomes]
-    return logodds.whitened(signs if task.absent is None else logodds.levelled(signs, task.absent))
+    return task.regressed(Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +230,7 @@ class _Open:
         """For each class, rows of all open forecasts as if it had happened, weighted by its probability."""
         found = []
         for k, probability in enumerate(self.probability.T):
-            signs = _signs(self.task, np.full(len(self.task.outcomes), k))
+            signs = self.task.signatures(np.full(len(self.task.outcomes), k))
             found.append(replace(self.cells, signs=signs[self.cells.event], weight=self.cells.weight * probability))
         return found
 
@@ -260,14 +256,14 @@ class _AtLimit:
         task: SparseContrasts,
         limit: float,
         prior: tuple[Nodes, Believed],
-        start: Start | None = None,
+        start: Hierarchy | None = None,
         imputed: _Open | None = None,
     ) -> _AtLimit:
         """Fit the crowd to resolved events, `task`, and to open events with imputed outcomes, `imputed`, if given."""
-        every = cells = _cells(task, limit)
+        every = cells = _moderated(task, limit)
         if imputed is not None:
             every = cells.and_then(*imputed.of_every_class())
-        crowd = Hierarchy.learn(every, prior[1], start)
+        crowd = Hierarchy.learn(every, prior[1], CROWD_WORTH, ROUNDS if start is None else FEWER_ROUNDS, start)
         return cls(task, Extremes(limit), *prior, cells, every, crowd, crowd.otherwise(every), imputed)
 
     @cached_property
@@ -281,7 +277,7 @@ class _AtLimit:
         weight[events] = frequencies
         rows = np.flatnonzero(weight[task.event] > 0)
         some = replace(task, weight=weight).among(weight[task.event] > 0)
-        return rows, some, _cells(some, self.extremes.limit)
+        return rows, some, _moderated(some, self.extremes.limit)
 
     @property
     def sum(self) -> float:
@@ -370,7 +366,7 @@ class _AtLimit:
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
         """Return open events with imputed outcomes: for each forecast, probabilities by the event's other forecasts."""
-        cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
+        cells = _moderated(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
         worths, model = self.worths((False,)), Model(nested=False, rho=self.crowd.correlation)
         known = self.observed([self.by_features(model, averaged(self.features_otherwise, worths))])
         mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
@@ -401,7 +397,7 @@ class _AtLimit:
     def marginal(self) -> MarginalFeatures:
         """Bias, contrast and spread of each expert from its own forecasts, shrunken towards the crowd's."""
         found = self.chosen[2]
-        return MarginalFeatures(logodds.unwhitened(found.bias), found.contrast, found.spread, self.crowd.correlation)
+        return MarginalFeatures.of(found, self.crowd.correlation)
 
     def panel(self) -> tuple[Parts, Array, CrowdPosterior]:
         """Return the panel's parameters, biases of all experts (N, K - 1), and the posterior of the pool."""

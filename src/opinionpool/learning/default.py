@@ -6,7 +6,7 @@ or by a decision maker (`opinionpool.learning.nodes`), and is averaged by how we
 (`opinionpool.learning.laplace`). A prior that is Laplace's estimate is itself believed only in proportion T / (T +
 `PRIOR_EVENTS`) of the T resolved events, beside the mean of what is forecast of all events. With one outcome, or none,
 this still has one answer. It is then written as a Gaussian panel with the same weights: spreads and their common
-correlation are those of the data shrunken towards the panel (`opinionpool.learning.shrinkage`), contrasts follow from
+correlation are those of the data shrunken towards the panel (`opinionpool.learning.hierarchy`), contrasts follow from
 the weights (10).
 """
 
@@ -24,6 +24,7 @@ from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.constants import BIASES, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.hierarchy import marginal_bias, marginal_dependence, marginal_features
 from opinionpool.learning.laplace import Likelihood, evidence, evidence_near, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
@@ -31,7 +32,6 @@ from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.quadratic import Levels
 from opinionpool.learning.rows import Block, Blocks, DenseContrasts, likelihood
-from opinionpool.learning.shrinkage import marginal_bias, marginal_dependence, marginal_features
 from opinionpool.learning.unlearned import (
     MOST_UNCERTAIN,
     DefaultFit,
@@ -118,8 +118,7 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
         probability = posterior_probabilities([score for score, _ in found], prior)
         by_limit = Limits(np.array(limits), probability, np.array([mean for _, mean in found]))
     extremes = Extremes(harmonic_mean(limits, by_limit.probability), centre)
-    resolved = rows.evidence(extremes.believed(rows.contrasts, rows.options))
-    shrunken = marginal_features(resolved, believed)
+    shrunken = marginal_features(rows.regressed(extremes.believed(rows.contrasts, rows.options)), believed)
     fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
     by_topic = not answers_only and rows.topics is not None
@@ -141,7 +140,7 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + intercept_shares(weights)[:, None] * (rows.away - intercept)
-    marginal = None if answers_only else marginal_features(rows.evidence(rows.contrasts), believed)
+    marginal = None if answers_only else marginal_features(rows.regressed(rows.contrasts), believed)
     by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
     parts = with_weights(fill, weights)
@@ -205,7 +204,7 @@ def _prior(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Arra
     bias, share = np.zeros_like(centre), 1.0 if rows.free == 1 else COMMON_SHARE[0]
     for _ in range(CENTRED):
         typical = Extremes(limit, centre).deviation(rows.contrasts) + (centre - plain)
-        bias = marginal_bias(rows.evidence(typical), believed)
+        bias = marginal_bias(rows.regressed(typical), believed)
         centre = plain + bias - (1.0 - share) * bias.mean(axis=0)
     common = None if rows.free == 1 else COMMON_SHARE[1] / BIASES[0] * bias.mean(axis=0)
     return centre, replace(nodes, common=common)

@@ -14,13 +14,13 @@ from opinionpool.arrays import Array, distinct_rows
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.hierarchy import MarginalFeatures
 from opinionpool.learning.left_out import LeftOut, left_out
 from opinionpool.learning.levels import Coding
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Posterior, answer_rows, debiased
 from opinionpool.learning.problem import Problem
 from opinionpool.learning.recency import Recency
-from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects, TopicShift
 from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.full_panel import FullPanel

@@ -1,35 +1,42 @@
-"""Bias, contrast and spread of each expert of a crowd, shrunken towards the crowd's bias, contrast and spread.
+"""Bias, contrast and spread of each expert, shrunken towards those of all experts, which are shrunken towards beliefs.
 
-The crowd's features count as a number of forecasts beside each expert's own, so an expert with few forecasts has nearly
-the crowd's features, and an expert with many has its own. The errors that forecasts on an event share, given their
-correlation, are subtracted first. Time and memory are linear in the number of forecasts: everything is sums by expert
-and sums by event. Log-ratios are whitened over the classes (model.md, section 3).
+One model for panels and crowds (model.md, section 9). The features of all experts count as a number of forecasts beside
+each expert's own, so an expert with few forecasts has nearly the features of all; the believed features count as
+`PANEL_WORTH` events beside those of all. A belief about an expert adds its worth to the former, and its difference from
+what is believed of all to the centre. In a crowd, the errors that forecasts on an event share, given their correlation,
+are subtracted first. Time and memory are linear in the number of forecasts: everything is sums by expert and sums by
+event. Log-ratios are whitened over the classes (model.md, section 3).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.estimation.averages import Effects, Regressions
 from opinionpool.estimation.rows import pair_products
-from opinionpool.learning.constants import COMMON_BIAS_EVENTS, CROWD_WORTH, PANEL_WORTH
-from opinionpool.learning.crowd_cells import Cells, Regressions, products
+from opinionpool.learning.cells import Cells, products, without_forecast
+from opinionpool.learning.constants import COMMON_BIAS_EVENTS, EXPERT_WORTH, PANEL_WORTH
 from opinionpool.learning.prior import Believed
-from opinionpool.learning.shrinkage import Centre, shrunken_correlation
+from opinionpool.logodds import unwhitened, whitened
+from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.nested import NestedCorrelation
 
-# Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do.
-ROUNDS, FEWER_ROUNDS = 6, 3
+# A correlation learned from few pairs is not believed beyond these.
+LOWEST, HIGHEST = 0.0, 0.99
+# Relative difference of prior means or worths that is rounding.
+SAME = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Experts' bias (..., K - 1), contrast (...) and spread of a new forecast (...), in orthonormal coordinates."""
+    """Features of experts: bias (..., K - 1), contrast (...), predictive spread of a new forecast (...)."""
 
     bias: Array
+    # contrast, spread: mu and sigma of the contrasts
     contrast: Array
     spread: Array
 
@@ -45,26 +52,76 @@ class Features:
         return cls(bias @ probability, contrast @ probability, np.sqrt(spread**2 @ probability))
 
 
-class Start(NamedTuple):
-    """Point from which a hierarchical fit starts: correlation, spreads, and biases and contrasts less the crowd's."""
+@dataclass(frozen=True, eq=False)
+class MarginalFeatures(Features):
+    """Bias, contrast and spread of each expert by its own forecasts (marginal), and the common correlation."""
 
     correlation: float
-    bias: Array
+
+    @classmethod
+    def of(cls, features: Features, correlation: float) -> MarginalFeatures:
+        """Features with biases in log-ratios, from those in whitened coordinates."""
+        return cls(unwhitened(features.bias), features.contrast, features.spread, correlation)
+
+    def mapped(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
+        """Return the features of all experts; `rows` maps values of distinct experts to values of all."""
+        return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
+
+    @property
+    def calibration(self) -> Array:
+        """Calibration kappa = 2 mu / sigma² (paper, equation 13), (N,)."""
+        return np.asarray(2.0 * self.contrast / np.where(self.spread > 0, self.spread, np.inf) ** 2)
+
+    @property
+    def accuracy(self) -> Array:
+        """Accuracy mu* = kappa mu (paper, equation 15), (N,)."""
+        return np.asarray(self.calibration * self.contrast)
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """Prior means of experts' features, and as how many events the belief in each mean counts; one row if all alike."""
+
+    bias: Array  # (N, K - 1); whitened
+    # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance
     contrast: Array
-    spread: Array
+    variance: Array
+    bias_worth: Array
+    worth: Array
+
+    @classmethod
+    def of(cls, believed: Believed, d: int) -> Centre:
+        """Return the prior means that `believed` implies, and how many events each counts as; `d` is K - 1."""
+        parts, worth = believed.parts(believed.rho), np.minimum(believed.calibration.worth, believed.accuracy.worth)
+        found = cls(whitened(believed.biases(d)), parts.contrast, parts.spread**2, believed.bias.worth, worth)
+        alike = all(np.ptp(each, axis=0).max() <= SAME * np.abs(each).max() for each in vars(found).values())
+        return found.common if alike else found
+
+    @property
+    def common(self) -> Centre:
+        """Prior means of the features of all experts together, and the least worths; one row."""
+        means = (each.mean(axis=0, keepdims=True) for each in (self.bias, self.contrast, self.variance))
+        return Centre(*means, *(each.min(keepdims=True) for each in (self.bias_worth, self.worth)))
+
+    def about(self, bias: Array, contrast: Array) -> Centre:
+        """Prior means of experts' features given `bias` (1, K - 1) and `contrast` (1,) of all experts together."""
+        common = self.common
+        moved = self.bias - common.bias + bias, self.contrast * (contrast / common.contrast)
+        return replace(self, bias=moved[0], contrast=moved[1])
+
+    def ridge(self, worth: float, length: float, *, biased: bool) -> tuple[Array | float, Array]:
+        """Worths of bias and contrast for `Regressions.solve`: `worth` forecasts, and the events of the beliefs."""
+        return (worth + self.bias_worth if biased else np.inf), (worth + self.worth) * length
 
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Hierarchical fit of a crowd: its bias, contrast, spread, and sums from which each expert's own follow."""
+    """Prior means of experts' features given those of all together, and the sums from which their features follow."""
 
-    bias: Array  # (K - 1,)
-    # contrast, variance, correlation: the crowd's
-    contrast: float
-    variance: float
-    correlation: float
-    values: Array  # (M, K - 1); contrasts less the crowd's expectation and the part shared by forecasts on the event
-    sums: Regressions  # of `values`, by expert
+    centre: Centre
+    correlation: float  # of the errors of forecasts on an event
+    values: Array  # (M, K - 1); contrasts less, from the second round on, the part that forecasts on an event share
+    sums: Regressions  # of `values` less the centre's expectations, by expert
     own_squares: Array  # (N,); sums of squared residuals by expert
     length: float  # squared length of the signature of one event
     squares: Array  # (M,); squared residuals, including the shared part
@@ -72,96 +129,134 @@ class Hierarchy:
     biased: bool  # whether experts may be biased
 
     @classmethod
-    def learn(cls, cells: Cells, believed: Believed, start: Start | None = None) -> Hierarchy:
-        """Fit the hierarchy by rounds that update errors shared on an event, the experts' features and the crowd's.
+    def learn(
+        cls, cells: Cells, believed: Believed, worth: float, rounds: int = 1, start: Hierarchy | None = None
+    ) -> Hierarchy:
+        """Fit by rounds that update shared residuals, experts' features and the features of all in turn.
 
-        `start` is the `start` of a hierarchy for nearly the same forecasts.
+        The features of all count as `worth` forecasts beside each expert's own. Nothing is known of shared residuals in
+        the first round, unless `start` is the hierarchy for nearly the same forecasts.
         """
-        centre = Centre.of(believed, 1)
-        if start is None:
-            n = cells.experts
-            start = Start(believed.rho, np.zeros((n, cells.contrasts.shape[1])), np.zeros(n), np.ones(n))
-            rounds = ROUNDS
-        else:
-            rounds = FEWER_ROUNDS
+        prior = Centre.of(believed, cells.contrasts.shape[1])
         for _ in range(rounds):
-            found = cls._after(start, cells, centre)
-            errors = found.errors / found.start.spread[cells.expert][:, None]
-            start = found.start._replace(correlation=_correlation(cells, errors, believed))
-        return replace(found, correlation=start.correlation, errors=errors)
+            found = cls._after(start, cells, prior, worth, believed.rho)
+            errors = found.errors / found.features(worth).spread[cells.expert][:, None]
+            start = found = replace(found, errors=errors, correlation=_correlation(cells, errors, believed))
+        return found
 
     @classmethod
-    def _after(cls, start: Start, cells: Cells, centre: Centre) -> Hierarchy:
+    def _after(cls, start: Hierarchy | None, cells: Cells, prior: Centre, worth: float, rho: float) -> Hierarchy:
         """Return the hierarchy after one round of updates; `errors` are not yet divided by their experts' spreads."""
-        length = float((cells.signs**2).sum(axis=1).mean())
-        bias, contrast = _crowd(cells, start.correlation, length, centre)
-        residual = cells.contrasts - bias - contrast * cells.signs
-        before = residual - _of_expert(cells, start.bias, start.contrast)
-        values = residual - _shared(cells, before, start.spread, start.correlation)
-        sums, worth = Regressions.by_expert(cells, values), _worth(CROWD_WORTH, biased=cells.biased)
-        errors = residual - _of_expert(cells, *sums.solve(worth, length)[:2])
+        rho = rho if start is None else start.correlation
+        centre, length = prior.about(*_of_all(cells, rho, prior.common)), cells.length
+        values = cells.contrasts
+        if start is not None:
+            own = start.effects(worth)
+            others = cells.contrasts - _expected(cells, centre.bias + own.bias, centre.contrast + own.contrast)
+            values = cells.contrasts - _shared(cells, others, start.features(worth).spread, rho)
+        sums = cells.regressions(values).about(centre.bias, centre.contrast)
+        own = sums.solve(centre.ridge(worth, length, biased=cells.biased))
+        errors = cells.contrasts - _expected(cells, centre.bias + own.bias, centre.contrast + own.contrast)
         squares = cells.squares(errors)
-        variance, by_expert = _variance(cells, squares, centre), cells.by_expert(squares)
-        about = sums, by_expert, length, squares, errors, cells.biased
-        return cls(bias, contrast, variance, start.correlation, values, *about)
+        centre = replace(centre, variance=centre.variance * _variance_ratio(cells, squares, prior.common))
+        return cls(centre, rho, values, sums, cells.by_expert(squares), length, squares, errors, cells.biased)
 
-    @property
-    def start(self) -> Start:
-        """Point from which a fit to similar forecasts starts."""
-        found = self.features(CROWD_WORTH)
-        return Start(self.correlation, found.bias - self.bias, found.contrast - self.contrast, found.spread)
+    def effects(self, worth: float) -> Effects:
+        """Experts' biases and contrasts less the centre's, if the features of all count as `worth` forecasts."""
+        return self.sums.solve(self.centre.ridge(worth, self.length, biased=self.biased))
 
     def features(self, worth: float) -> Features:
-        """Bias, contrast and spread of all experts, shrunken to the crowd's, which count as `worth` forecasts."""
-        bias, contrast, *_ = self.sums.solve(_worth(worth, biased=self.biased), self.length)
-        own, of_bias, of_contrast = self._open(worth)
-        open_ = own * (of_bias + of_contrast * self.length / self.sums.signs.shape[-1])
-        return Features(self.bias + bias, self.contrast + contrast, np.sqrt(own / (1.0 - self.correlation) + open_))
+        """Features of all experts, (N,), shrunken towards those of all together, which count as `worth` forecasts."""
+        own, variance = self.effects(worth), self._variance(worth)
+        # What all on an event share is taken out before bias and contrast are found.
+        open_ = own.bias_variance + own.contrast_variance * self.length / self.sums.signature.shape[-1]
+        spread = np.sqrt(variance * (1.0 + (1.0 - self.correlation) * open_))
+        return Features(self.centre.bias + own.bias, self.centre.contrast + own.contrast, spread)
+
+    def _variance(self, worth: float) -> Array:
+        """Variance of each expert's forecasts given the outcome, (N,)."""
+        worths = worth + self.centre.worth
+        return np.asarray((worths * self.centre.variance + self.own_squares) / (worths + self.sums.count))
 
     def otherwise(self, cells: Cells) -> Hierarchy:
         """Return a hierarchy with an entry for each forecast, (M,): its expert, learned without this forecast."""
         squares = self.own_squares[cells.expert] - cells.of_forecast(cells.lost_weight * self.squares)
-        return replace(self, sums=self.sums.without(cells, self.values), own_squares=np.maximum(squares, 0.0))
+        values = self.values - _expected(cells, self.centre.bias, self.centre.contrast)
+        sums = without_forecast(self.sums, cells, values)
+        return replace(self, sums=sums, own_squares=np.maximum(squares, 0.0))
 
     def among(self, rows: Index | slice) -> Hierarchy:
-        """Return the hierarchy of only the experts, or forecasts, at the positions `rows`."""
+        """Hierarchy with only the experts, or forecasts, at the positions `rows`, if one centre holds for all."""
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
-        """Posterior variances, (3, N), of log-ratios of bias, of contrast and log spread; `worth` as in `features`."""
-        own, of_bias, of_contrast = self._open(worth)
+        """Posterior variances, (3, N), of each log-ratio of the bias, of the contrast and of the log spread."""
+        own, variance = self.effects(worth), (1.0 - self.correlation) * self._variance(worth)
         # A variance has been seen so often as its worth and its forecasts say, each time with one of twice its square.
-        return np.array([own * of_bias, own * of_contrast, 0.5 / (worth + self.sums.count)])
-
-    def _open(self, worth: float) -> tuple[Array, Array, Array]:
-        """Variance of each expert's own errors; variances of its bias and its contrast, relative to that, (N,) each."""
-        ridge = _worth(worth, biased=self.biased)
-        own = (worth * self.variance + self.own_squares) / (worth + self.sums.count)
-        # What all on an event share is taken out before bias and contrast are found.
-        return (1.0 - self.correlation) * own, *self.sums.uncertain(ridge, self.sums.solve(ridge, self.length)[3])
+        of_spread = 0.5 / (worth + self.centre.worth + self.sums.count)
+        return np.array([variance * own.bias_variance, variance * own.contrast_variance, of_spread])
 
 
-def _worth(worth: float, *, biased: bool) -> tuple[float, float]:
-    """Numbers of forecasts that the crowd's bias and contrast count as, beside an expert's own; inf if not `biased`."""
-    return (worth if biased else np.inf), worth
+def marginal_features(cells: Cells, believed: Believed) -> MarginalFeatures:
+    """Features of the experts of a panel from the forecasts in `cells`, shrunken towards what is believed."""
+    found = Hierarchy.learn(cells, believed, EXPERT_WORTH)
+    features = found.features(EXPERT_WORTH)
+    contrast = _pulled(features, believed, found.centre.worth, found.sums.count)
+    return MarginalFeatures.of(replace(features, contrast=contrast), found.correlation)
 
 
-def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Array, float]:
-    """Bias and contrast of the crowd by least squares, where n forecasts on an event count as n/(1 + (n − 1)rho)."""
-    number = cells.number
-    alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
-    biased, believed = float(centre.bias.mean()), float(centre.contrast.mean())
-    off = cells.contrasts - biased - believed * cells.signs
-    sums = Regressions(*(np.asarray(alike @ each) for each in products(cells, off)))
-    each = float(alike.sum()) / float(cells.event_weight.sum())
-    of_bias = (COMMON_BIAS_EVENTS + float(centre.bias_worth.min())) * each
-    worth = (PANEL_WORTH + float(centre.worth.min())) * each
-    bias, contrast, _, _ = sums.solve((of_bias if cells.biased else np.inf, worth), length)
-    return biased + bias, believed + float(contrast)
+def marginal_bias(cells: Cells, believed: Believed) -> Array:
+    """Biases of the experts of a panel, (N, K - 1), as those of `marginal_features`."""
+    prior = Centre.of(believed, cells.contrasts.shape[1])
+    centre = prior.about(*_of_all(cells, believed.rho, prior.common))
+    sums = cells.regressions(cells.contrasts).about(centre.bias, centre.contrast)
+    return unwhitened(centre.bias + sums.solve(centre.ridge(EXPERT_WORTH, cells.length, biased=cells.biased)).bias)
 
 
-def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
-    """What the expert's own `bias` and `contrast` add to the expected log-ratios of each forecast, (M, K - 1)."""
+def marginal_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
+    """Correlation of errors: one for all pairs, or nested evidence (model.md, section 8) if accuracies are unequal."""
+    n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
+    if rho < 0 or np.ptp(accuracy) == 0:
+        return CommonCorrelation(n, rho)
+    size = np.sort(np.sqrt(accuracy))
+    mean = float((np.cumsum(size)[:-1] / size[1:]).sum()) / (n * (n - 1) / 2)
+    return NestedCorrelation(np.sqrt(accuracy), min(rho / mean, HIGHEST))
+
+
+def believed_features(believed: Believed, d: int) -> MarginalFeatures:
+    """Bias, contrast and spread of each expert as believed beforehand; `d` is K - 1."""
+    parts = believed.parts(believed.rho)
+    return MarginalFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
+
+
+def _pulled(features: Features, believed: Believed, counted: Array, own: Array) -> Array:
+    """Contrasts (N,), shrunken further towards what beliefs worth more than `counted` events imply."""
+    found = features.contrast
+    for belief, size in (
+        (believed.calibration, believed.calibration.value * features.spread**2 / 2.0),
+        (believed.accuracy, features.spread * np.sqrt(believed.accuracy.value / 2.0)),
+    ):
+        rest = belief.worth - counted
+        share = np.where(rest > 0, rest / (EXPERT_WORTH + counted + own + rest), 0.0)
+        found = found + share * (size - features.contrast)
+    return np.asarray(found)
+
+
+def _of_all(cells: Cells, rho: float, prior: Centre) -> tuple[Array, Array]:
+    """Bias and contrast of all experts together, where n forecasts on an event count as n/(1 + (n - 1)rho)."""
+    alike = cells.weight * (1.0 / (1.0 + (cells.number - 1.0) * rho))[cells.event]
+    sums = Regressions(*(np.asarray(alike @ each)[None] for each in products(cells, cells.contrasts)))
+    each = float(sums.count[0]) / float(cells.event_weight.sum())
+    of_bias = COMMON_BIAS_EVENTS + prior.bias_worth if cells.biased else np.inf
+    worth = of_bias * each, (PANEL_WORTH + prior.worth) * each * cells.length
+    found = sums.about(prior.bias, prior.contrast).solve(worth)
+    return prior.bias + found.bias, prior.contrast + found.contrast
+
+
+def _expected(cells: Cells, bias: Array, contrast: Array) -> Array:
+    """Expected contrast of each forecast, (M, K - 1), by `bias` and `contrast` of all experts, or of each."""
+    if len(contrast) == 1:
+        return np.asarray(bias + contrast * cells.signs)
     return np.asarray(bias[cells.expert] + contrast[cells.expert][:, None] * cells.signs)
 
 
@@ -174,20 +269,28 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
     return np.asarray(scale[:, None] * (rho / (1.0 + np.maximum(others - 1.0, 0.0) * rho))[:, None] * totals)
 
 
-def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
-    """Variance of the crowd's errors, shrunken towards the believed one; all forecasts on an event count as one."""
+def _variance_ratio(cells: Cells, squares: Array, prior: Centre) -> Array:
+    """Variance of all forecasts relative to the believed one, (1,), shrunken to 1; those on one event count as one."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
-    worth = PANEL_WORTH + float(centre.worth.min())
-    return (worth * float(centre.variance.mean()) + events * found) / (worth + events)
+    worth = PANEL_WORTH + prior.worth
+    return np.asarray((worth + events * found / prior.variance) / (worth + events))
+
+
+def shrunken_correlation(found: float, events: float, believed: Believed) -> float:
+    """Correlation `found`, from a number of `events`, shrunken towards the believed correlation."""
+    if len(believed) == 1:
+        return 0.0
+    worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
+    return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))
 
 
 def _correlation(cells: Cells, errors: Array, believed: Believed) -> float:
     """Common correlation of errors, from pairs of forecasts on one event, shrunken towards the believed one."""
-    products, number = pair_products(cells.event, errors, cells.events)
+    products_, number = pair_products(cells.event, errors, cells.events)
     weight = cells.event_weight
     pairs, events = float(weight @ number), float(weight[number > 0].sum())
-    return shrunken_correlation(float(weight @ (products / cells.free)) / pairs if pairs else 0.0, events, believed)
+    return shrunken_correlation(float(weight @ (products_ / cells.free)) / pairs if pairs else 0.0, events, believed)
 
 
 def nested_correlation(cells: Cells, errors: Array, signal: Array, believed: Believed) -> float:

@@ -13,13 +13,13 @@ import numpy as np
 from opinionpool.arrays import CELL, EVENT, Array, Index, Mask, taken
 from opinionpool.blocks import in_order
 from opinionpool.estimation.regression import ByTopic, Observations
-from opinionpool.estimation.rows import DenseEvents, ResolvedEvents, option_rows
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.cells import Cells
 from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood
 from opinionpool.learning.quadratic import Arrow
-from opinionpool.logodds import expit, levelled, softmax
+from opinionpool.logodds import expit, levelled, signature, softmax, whitened
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 
@@ -138,6 +138,24 @@ class SparseContrasts(_Events):
         given = self.contrasts if self.absent is None else levelled(self.contrasts, self.absent[self.event])
         return Agreement.among(self.event, self.expert, given, self.weight, n, options=options)
 
+    def signatures(self, outcomes: Index) -> Array:
+        """Whitened signature of each of `outcomes` (T,), (T, K - 1): log-ratios that point towards what happened."""
+        signs = signature(self.free + 1)[outcomes]
+        return whitened(signs if self.absent is None else levelled(signs, self.absent))
+
+    def regressed(self, contrasts: Array) -> Cells:
+        """Rows for regressions of `contrasts` (M, K - 1) on the signatures of their events' outcomes."""
+        return self._regressed.with_contrasts(
+            whitened(contrasts if self.absent is None else levelled(contrasts, self.absent[self.event]))
+        )
+
+    @cached_property
+    def _regressed(self) -> Cells:
+        """Rows for regressions on the signatures of outcomes, of contrasts to be filled in."""
+        signs, weight = self.signatures(self.outcomes)[self.event], self.weight[self.event]
+        own = None if self.sizes is None else np.asarray(self.sizes - 1.0, dtype=np.float64)
+        return Cells(self.event, self.expert, signs, signs, weight, len(self.weight), len(self.experts), own)
+
     def frequencies(self) -> Array:
         """Sum over all events, resolved or not, of the mean forecast of each class, (K,)."""
         share = (self.weight / np.maximum(np.bincount(self.event, minlength=len(self.weight)), 1))[self.event]
@@ -197,14 +215,11 @@ class DenseContrasts(_Events):
         about = {each.name: getattr(self, each.name) for each in fields(_Events)}
         return SparseContrasts(event=kept // n, expert=kept % n, contrasts=flat.take(kept, axis=0), **about)
 
-    def evidence(self, contrasts: Array) -> ResolvedEvents:
-        """Return resolved events for estimates by averages, with the log-ratios `contrasts` (T, N, K - 1)."""
-        sizes = self.sizes
-        if sizes is not None:
-            event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
-            forecast = contrasts[event, expert]
-            return option_rows(event, expert, forecast, self.outcomes, self.weight, sizes, contrasts.shape[1])
-        return DenseEvents(contrasts, self.outcomes, self.weight)
+    def regressed(self, contrasts: Array) -> Cells:
+        """Rows for regressions of `contrasts` (T, N, K - 1) on signatures of outcomes, where forecasts are there."""
+        some, flat = self.cells, contrasts.reshape(-1, self.free)
+        complete = len(some.event) == len(flat)
+        return some.regressed(flat if complete else flat.take(some.event * len(self.experts) + some.expert, axis=0))
 
     def log_likelihoods(self) -> Array:
         """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""

@@ -12,12 +12,12 @@ from opinionpool.errors import Note
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION
 from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.hierarchy import MarginalFeatures, believed_features
 from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import prior_nodes
 from opinionpool.learning.posterior import Posterior, coefficients_of_all
 from opinionpool.learning.prior import USUAL_LIMIT, Believed
-from opinionpool.learning.shrinkage import MarginalFeatures, believed_features
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -52,7 +52,7 @@ class DefaultFit:
         bias, centre, parts, marginal = believed.biases(d), self.extremes.centre, duplicates.parts(self.parts), None
         bias = np.where(new[:, None], bias - bias[first].sum(axis=0) / max(len(first), 1), 0.0)
         if self.marginal is not None:
-            marginal = _as_believed(self.marginal.spread_over(duplicates.rows), duplicates, believed)
+            marginal = _as_believed(self.marginal.mapped(duplicates.rows), duplicates, believed)
         posterior, members = self.posterior, self.members and self.members.spread_over(duplicates)
         if posterior is not None:
             # With nobody who says anything, all weights are 0.

@@ -17,12 +17,12 @@ from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.constants import TOPICS
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.hierarchy import MarginalFeatures
 from opinionpool.learning.left_out import LeftOut
 from opinionpool.learning.levels import Coding
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.recency import Recency
-from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import (

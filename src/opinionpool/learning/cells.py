@@ -1,13 +1,15 @@
-"""Forecasts of a crowd as rows, and each expert's regression of contrasts on outcomes, with or without one forecast."""
+"""Forecasts as rows for regressions of contrasts on outcomes by expert, with or without one of the forecasts."""
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.estimation.averages import Regressions
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +66,49 @@ class Cells:
 
     def squares(self, values: Array) -> Array:
         """Return the mean square of the log-ratios `values` (M, K - 1) of each row, (M,)."""
-        return np.asarray((values**2).sum(axis=1) / self.free[self.event])
+        free = self.contrasts.shape[1] if self.own is None else self.own[self.event]
+        return np.asarray(inner(values, values) / free)
+
+    def with_contrasts(self, contrasts: Array) -> Cells:
+        """These rows with other `contrasts`, (M, K - 1); what was computed of the rows is kept."""
+        found = copy(self)
+        vars(found)["contrasts"] = contrasts
+        return found
 
     def by_expert(self, values: Array) -> Array:
-        """Return the weighted sum over each expert's rows of `values` (M,), (N,)."""
+        """Sums of `values` (M, ...) by expert, weighted by frequency, (N, ...)."""
+        if self._complete:
+            return np.asarray(self.weight[:: self.experts] @ values.reshape(self.events, -1)).reshape(
+                -1, *values.shape[1:]
+            )
+        if values.ndim > 1:
+            return np.stack([self.by_expert(column) for column in values.T], axis=-1)
         return np.bincount(self.expert, weights=self.weight * values, minlength=self.experts).astype(np.float64)
+
+    @cached_property
+    def _complete(self) -> bool:
+        """Whether every expert has a row on every event, so that rows are an array of events x experts."""
+        return len(self.event) == self.events * self.experts
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Squared length of each row's signature, (M,)."""
+        return inner(self.signs, self.signs)
+
+    @cached_property
+    def length(self) -> float:
+        """Mean squared length of the rows' signatures."""
+        return float(self.lengths.mean())
+
+    @cached_property
+    def counted(self) -> tuple[Array, Array, Array]:
+        """Sums by expert of 1, of signatures and of their squared lengths: (N,), (N, K - 1) and (N,)."""
+        return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
+
+    def regressions(self, values: Array) -> Regressions:
+        """Sums for one regression per expert, (N,), of `values` (M, K - 1) on signatures of outcomes."""
+        count, signature, square = self.counted
+        return Regressions(count, signature, self.by_expert(values), square, self.by_expert(inner(self.signs, values)))
 
     @cached_property
     def number(self) -> Array:
@@ -82,6 +122,8 @@ class Cells:
 
     def by_event(self, values: Array) -> Array:
         """Return the unweighted sum over each event's rows of `values` (M,), (T,)."""
+        if self._complete:
+            return np.asarray(values.reshape(self.events, -1).sum(axis=1))
         return np.bincount(self.event, weights=values, minlength=self.events).astype(np.float64)
 
     def of_forecast(self, values: Array) -> Array:
@@ -98,62 +140,22 @@ class Cells:
         return np.asarray(self.weight / np.maximum(self.of_forecast(self.weight), 1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Regressions:
-    """Sums for ridge regressions of log-ratios on signatures (log-ratios that point to the outcome), one per expert."""
-
-    count: Array
-    signs: Array
-    value: Array
-    length: Array
-    cross: Array
-    square: Array
-
-    @classmethod
-    def by_expert(cls, cells: Cells, values: Array) -> Regressions:
-        """Sums for a regression per expert: of `values` (M, K - 1) on log-ratios that point to the outcome."""
-
-        def summed(each: Array) -> Array:
-            return cells.by_expert(each) if each.ndim == 1 else np.stack([summed(own) for own in each.T], axis=-1)
-
-        return cls(*map(summed, products(cells, values)))
-
-    def among(self, rows: Index | slice) -> Regressions:
-        """Return the sums at the positions `rows`, of experts or of forecasts."""
-        return Regressions(*(each[rows] for each in vars(self).values()))
-
-    def without(self, cells: Cells, values: Array) -> Regressions:
-        """Sums for one regression for each row, (M,), of its expert's other forecasts."""
-        own, lost_weight = cells.expert, cells.lost_weight
-
-        def less(total: Array, each: Array) -> Array:
-            weight = lost_weight if each.ndim == 1 else lost_weight[:, None]
-            return np.asarray(total[own] - cells.of_forecast(weight * each))
-
-        return Regressions(*map(less, vars(self).values(), products(cells, values)))
-
-    def solve(self, worth: tuple[float, float], length: float) -> tuple[Array, Array, Array, Array]:
-        """Return bias (..., K - 1); contrast, sum of squared residuals, and precision of the contrast, (...) each.
-
-        `worth` are the numbers of forecasts that bias 0 and contrast 0 count as, `length` the squared norm of a
-        signature.
-        """
-        count = self.count + worth[0]
-        pivot = self.length + worth[1] * length - (self.signs**2).sum(axis=-1) / count
-        contrast = (self.cross - (self.signs * self.value).sum(axis=-1) / count) / pivot
-        bias = (self.value - contrast[..., None] * self.signs) / count[..., None]
-        fitted = (bias * self.value).sum(axis=-1) + contrast * self.cross
-        size = self.count * (bias**2).sum(axis=-1) + self.length * contrast**2
-        both = 2.0 * contrast * (bias * self.signs).sum(axis=-1)
-        return bias, contrast, np.maximum(self.square - 2.0 * fitted + size + both, 0.0), pivot
-
-    def uncertain(self, worth: tuple[float, float], pivot: Array) -> tuple[Array, Array]:
-        """Posterior variances of bias and contrast, (...) each, relative to the residuals'; arguments as in `solve`."""
-        count, d = self.count + worth[0], self.signs.shape[-1]
-        return 1.0 / count + (self.signs**2).sum(axis=-1) / (d * count**2 * pivot), 1.0 / pivot
+def inner(a: Array, b: Array) -> Array:
+    """Inner products of the rows of `a` and `b`, (M, K - 1) each, (M,)."""
+    return np.asarray(np.einsum("md,md->m", a, b))
 
 
 def products(cells: Cells, values: Array) -> tuple[Array, ...]:
     """Return each row's terms of the sums in `Regressions`, in the order of its fields, for `values` (M, K - 1)."""
-    pairs = (cells.signs, cells.signs), (cells.signs, values), (values, values)
-    return np.ones(len(values)), cells.signs, values, *((a * b).sum(axis=1) for a, b in pairs)
+    return np.ones(len(values)), cells.signs, values, cells.lengths, inner(cells.signs, values)
+
+
+def without_forecast(sums: Regressions, cells: Cells, values: Array) -> Regressions:
+    """Sums for one regression per row, (M,): `sums` of the row's expert less the terms of the row's forecast."""
+    own, lost_weight = cells.expert, cells.lost_weight
+
+    def less(total: Array, each: Array) -> Array:
+        weight = lost_weight if each.ndim == 1 else lost_weight[:, None]
+        return np.asarray(total[own] - cells.of_forecast(weight * each))
+
+    return Regressions(*map(less, vars(sums).values(), products(cells, values)))
