@@ -47,9 +47,9 @@ class Means:
 
 
 class Effects(NamedTuple):
-    """Ridge estimates of bias and contrast, and their posterior variances relative to the variance of residuals."""
+    """Bias and contrast by ridge regressions, and their posterior variances relative to the residual variance."""
 
-    bias: Array  # (..., K - 1); in whitened coordinates
+    bias: Array  # (..., K - 1); in orthonormal coordinates
     contrast: Array  # (...)
     bias_variance: Array  # (...); of each coordinate
     contrast_variance: Array  # (...)
@@ -57,7 +57,10 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """Weighted sums for regressions of values c on 1 and signatures s, whitened; one regression per index (...)."""
+    """Sums for regressions of log-ratios c on 1 and signatures s (which point to the outcome), one per index (...).
+
+    All log-ratios are in orthonormal coordinates (`whitened`): c = bias + contrast s + error.
+    """
 
     count: Array  # (...); sum of weights
     signature: Array  # (..., K - 1); sum of s
@@ -66,17 +69,17 @@ class Regressions:
     product: Array  # (...); sum of s'c
 
     def among(self, rows: Index | slice) -> Regressions:
-        """Regressions at the positions `rows`."""
+        """Return the sums of the regressions at the positions `rows`."""
         return Regressions(*(each[rows] for each in vars(self).values()))
 
     def about(self, bias: Array, contrast: Array) -> Regressions:
-        """Sums of values less `bias` (..., K - 1) and `contrast` (...) times the signature."""
+        """Return the sums for log-ratios less `bias` (..., K - 1) and less `contrast` (...) times the signature."""
         value = self.value - self.count[..., None] * bias - contrast[..., None] * self.signature
         product = self.product - (self.signature * bias).sum(axis=-1) - contrast * self.square
         return replace(self, value=value, product=product)
 
     def solve(self, worth: tuple[Array | float, Array | float] = (0.0, 0.0)) -> Effects:
-        """Bias and contrast by least squares, as if `worth` were added to `count` and `square`; 0 if undetermined."""
+        """Return bias and contrast by ridge regression: `worth` is added to `count` and `square`; 0 if undetermined."""
         total, d = self.count + worth[0], self.signature.shape[-1]
         safe = np.where(total > 0, total, 1.0)
         length = (self.signature**2).sum(axis=-1)
@@ -89,9 +92,10 @@ class Regressions:
 
 
 def fit_means(count: Array, mean: Array, square: Array, design: MeanDesign | None = None) -> Means:
-    """Bias and contrast by least squares; a contrast that is undetermined, and a bias that `design` leaves out, are 0.
+    """Fit each expert's bias and contrast to mean log-ratios by outcome, by least squares.
 
-    Counts are (K, N), means of contrasts (K, N, K - 1), squares about these means (N,).
+    `count` (K, N) are numbers of forecasts, `mean` (K, N, K - 1) their mean log-ratios, `square` (N,) the squares about
+    the means. A contrast that is undetermined, and a bias that the design leaves out, are 0.
     """
     design = design or MeanDesign.by_outcome(len(count))
     values, signature = whitened(mean), whitened(design.signature)

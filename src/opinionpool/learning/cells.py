@@ -70,13 +70,13 @@ class Cells:
         return np.asarray(inner(values, values) / free)
 
     def with_contrasts(self, contrasts: Array) -> Cells:
-        """These rows with other `contrasts`, (M, K - 1); what was computed of the rows is kept."""
+        """Return these rows with other `contrasts`, (M, K - 1), without computing sums of signatures again."""
         found = copy(self)
         vars(found)["contrasts"] = contrasts
         return found
 
     def by_expert(self, values: Array) -> Array:
-        """Sums of `values` (M, ...) by expert, weighted by frequency, (N, ...)."""
+        """Return the weighted sums over each expert's rows of `values` (M, ...), (N, ...)."""
         if self._complete:
             return np.asarray(self.weight[:: self.experts] @ values.reshape(self.events, -1)).reshape(
                 -1, *values.shape[1:]
@@ -87,7 +87,7 @@ class Cells:
 
     @cached_property
     def _complete(self) -> bool:
-        """Whether every expert has a row on every event, so that rows are an array of events x experts."""
+        """True if every expert has a row on every event, so that rows are an array of events x experts."""
         return len(self.event) == self.events * self.experts
 
     @cached_property
@@ -102,11 +102,11 @@ class Cells:
 
     @cached_property
     def counted(self) -> tuple[Array, Array, Array]:
-        """Sums by expert of 1, of signatures and of their squared lengths: (N,), (N, K - 1) and (N,)."""
+        """Weighted sums over each expert's rows of 1, of signatures, and of their squared lengths, (N, ...) each."""
         return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
 
     def regressions(self, values: Array) -> Regressions:
-        """Sums for one regression per expert, (N,), of `values` (M, K - 1) on signatures of outcomes."""
+        """Return the sums for a regression per expert, (N,), of log-ratios `values` (M, K - 1) on signatures."""
         count, signature, square = self.counted
         return Regressions(count, signature, self.by_expert(values), square, self.by_expert(inner(self.signs, values)))
 
@@ -141,7 +141,7 @@ class Cells:
 
 
 def inner(a: Array, b: Array) -> Array:
-    """Inner products of the rows of `a` and `b`, (M, K - 1) each, (M,)."""
+    """Return the inner product of each row of `a` (M, K - 1) with the same row of `b`, (M,)."""
     return np.asarray(np.einsum("md,md->m", a, b))
 
 
@@ -151,7 +151,7 @@ def products(cells: Cells, values: Array) -> tuple[Array, ...]:
 
 
 def without_forecast(sums: Regressions, cells: Cells, values: Array) -> Regressions:
-    """Sums for one regression per row, (M,): `sums` of the row's expert less the terms of the row's forecast."""
+    """Return the sums for a regression per row, (M,): `sums` of the row's expert without the row's forecast."""
     own, lost_weight = cells.expert, cells.lost_weight
 
     def less(total: Array, each: Array) -> Array:

@@ -1,11 +1,11 @@
-"""Bias, contrast and spread of each expert, shrunken towards those of all experts, which are shrunken towards beliefs.
+"""Bias, contrast and spread of each expert, shrunken towards those common to all, which are shrunken towards beliefs.
 
-One model for panels and crowds (model.md, section 9). The features of all experts count as a number of forecasts beside
-each expert's own, so an expert with few forecasts has nearly the features of all; the believed features count as
-`PANEL_WORTH` events beside those of all. A belief about an expert adds its worth to the former, and its difference from
-what is believed of all to the centre. In a crowd, the errors that forecasts on an event share, given their correlation,
+One model for panels and crowds (model.md, section 9). The common features count as a number of forecasts beside each
+expert's own, so that an expert with few forecasts has nearly the common ones; the believed features count as
+`PANEL_WORTH` events beside the common ones. A belief about an expert adds its worth to the former, and its difference
+from the other beliefs to the centre. In a crowd, the errors that forecasts on an event share, given their correlation,
 are subtracted first. Time and memory are linear in the number of forecasts: everything is sums by expert and sums by
-event. Log-ratios are whitened over the classes (model.md, section 3).
+event. Log-ratios are in orthonormal coordinates (model.md, section 3).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features of experts: bias (..., K - 1), contrast (...), predictive spread of a new forecast (...)."""
+    """Experts' bias (..., K - 1), contrast (...) and spread of a new forecast (...), in orthonormal coordinates."""
 
     bias: Array
     # contrast, spread: mu and sigma of the contrasts
@@ -60,7 +60,7 @@ class MarginalFeatures(Features):
 
     @classmethod
     def of(cls, features: Features, correlation: float) -> MarginalFeatures:
-        """Features with biases in log-ratios, from those in whitened coordinates."""
+        """Marginal features, with biases as log-ratios, from `features` with biases in orthonormal coordinates."""
         return cls(unwhitened(features.bias), features.contrast, features.spread, correlation)
 
     def mapped(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
@@ -80,7 +80,7 @@ class MarginalFeatures(Features):
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of experts' features, and as how many events the belief in each mean counts; one row if all alike."""
+    """Prior means of experts' features, and how many events each belief counts as; N = 1 if beliefs are alike."""
 
     bias: Array  # (N, K - 1); whitened
     # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance
@@ -99,24 +99,24 @@ class Centre:
 
     @property
     def common(self) -> Centre:
-        """Prior means of the features of all experts together, and the least worths; one row."""
+        """Prior means of the features that experts have in common: means over experts, and the least worths; N = 1."""
         means = (each.mean(axis=0, keepdims=True) for each in (self.bias, self.contrast, self.variance))
         return Centre(*means, *(each.min(keepdims=True) for each in (self.bias_worth, self.worth)))
 
     def about(self, bias: Array, contrast: Array) -> Centre:
-        """Prior means of experts' features given `bias` (1, K - 1) and `contrast` (1,) of all experts together."""
+        """Prior means of experts' features given the `bias` (1, K - 1) and `contrast` (1,) they have in common."""
         common = self.common
         moved = self.bias - common.bias + bias, self.contrast * (contrast / common.contrast)
         return replace(self, bias=moved[0], contrast=moved[1])
 
     def ridge(self, worth: float, length: float, *, biased: bool) -> tuple[Array | float, Array]:
-        """Worths of bias and contrast for `Regressions.solve`: `worth` forecasts, and the events of the beliefs."""
+        """Ridge of `Regressions.solve` if the prior means count as `worth` forecasts beside what the beliefs count."""
         return (worth + self.bias_worth if biased else np.inf), (worth + self.worth) * length
 
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Prior means of experts' features given those of all together, and the sums from which their features follow."""
+    """Hierarchical fit: centres that experts' features are shrunken to, and sums from which the features follow."""
 
     centre: Centre
     correlation: float  # of the errors of forecasts on an event
@@ -132,10 +132,10 @@ class Hierarchy:
     def learn(
         cls, cells: Cells, believed: Believed, worth: float, rounds: int = 1, start: Hierarchy | None = None
     ) -> Hierarchy:
-        """Fit by rounds that update shared residuals, experts' features and the features of all in turn.
+        """Fit the hierarchy: errors shared on an event, common features and experts' features are updated in turn.
 
-        The features of all count as `worth` forecasts beside each expert's own. Nothing is known of shared residuals in
-        the first round, unless `start` is the hierarchy for nearly the same forecasts.
+        The common features count as `worth` forecasts beside each expert's own. The first round takes errors to be not
+        shared, unless `start` is the hierarchy for nearly the same forecasts.
         """
         prior = Centre.of(believed, cells.contrasts.shape[1])
         for _ in range(rounds):
@@ -162,11 +162,11 @@ class Hierarchy:
         return cls(centre, rho, values, sums, cells.by_expert(squares), length, squares, errors, cells.biased)
 
     def effects(self, worth: float) -> Effects:
-        """Experts' biases and contrasts less the centre's, if the features of all count as `worth` forecasts."""
+        """Experts' biases and contrasts less the centre's, if the centre counts as `worth` forecasts."""
         return self.sums.solve(self.centre.ridge(worth, self.length, biased=self.biased))
 
     def features(self, worth: float) -> Features:
-        """Features of all experts, (N,), shrunken towards those of all together, which count as `worth` forecasts."""
+        """Bias, contrast and spread of all experts, shrunken to the centre, which counts as `worth` forecasts."""
         own, variance = self.effects(worth), self._variance(worth)
         # What all on an event share is taken out before bias and contrast are found.
         open_ = own.bias_variance + own.contrast_variance * self.length / self.sums.signature.shape[-1]
@@ -174,7 +174,7 @@ class Hierarchy:
         return Features(self.centre.bias + own.bias, self.centre.contrast + own.contrast, spread)
 
     def _variance(self, worth: float) -> Array:
-        """Variance of each expert's forecasts given the outcome, (N,)."""
+        """Variance of each expert's errors, (N,), shrunken to the centre, which counts as `worth` forecasts."""
         worths = worth + self.centre.worth
         return np.asarray((worths * self.centre.variance + self.own_squares) / (worths + self.sums.count))
 
@@ -186,7 +186,7 @@ class Hierarchy:
         return replace(self, sums=sums, own_squares=np.maximum(squares, 0.0))
 
     def among(self, rows: Index | slice) -> Hierarchy:
-        """Hierarchy with only the experts, or forecasts, at the positions `rows`, if one centre holds for all."""
+        """Return the hierarchy of only the experts, or forecasts, at the positions `rows`; the centre has N = 1."""
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
@@ -198,7 +198,7 @@ class Hierarchy:
 
 
 def marginal_features(cells: Cells, believed: Believed) -> MarginalFeatures:
-    """Features of the experts of a panel from the forecasts in `cells`, shrunken towards what is believed."""
+    """Each expert's bias, contrast and spread from resolved events, shrunken towards what is believed."""
     found = Hierarchy.learn(cells, believed, EXPERT_WORTH)
     features = found.features(EXPERT_WORTH)
     contrast = _pulled(features, believed, found.centre.worth, found.sums.count)
@@ -206,7 +206,7 @@ def marginal_features(cells: Cells, believed: Believed) -> MarginalFeatures:
 
 
 def marginal_bias(cells: Cells, believed: Believed) -> Array:
-    """Biases of the experts of a panel, (N, K - 1), as those of `marginal_features`."""
+    """Biases of the experts, (N, K - 1), from resolved events, as in `marginal_features`."""
     prior = Centre.of(believed, cells.contrasts.shape[1])
     centre = prior.about(*_of_all(cells, believed.rho, prior.common))
     sums = cells.regressions(cells.contrasts).about(centre.bias, centre.contrast)
@@ -243,7 +243,7 @@ def _pulled(features: Features, believed: Believed, counted: Array, own: Array) 
 
 
 def _of_all(cells: Cells, rho: float, prior: Centre) -> tuple[Array, Array]:
-    """Bias and contrast of all experts together, where n forecasts on an event count as n/(1 + (n - 1)rho)."""
+    """Bias (1, K - 1) and contrast (1,) common to experts; n forecasts on an event count as n/(1 + (n - 1)rho)."""
     alike = cells.weight * (1.0 / (1.0 + (cells.number - 1.0) * rho))[cells.event]
     sums = Regressions(*(np.asarray(alike @ each)[None] for each in products(cells, cells.contrasts)))
     each = float(sums.count[0]) / float(cells.event_weight.sum())
@@ -254,7 +254,7 @@ def _of_all(cells: Cells, rho: float, prior: Centre) -> tuple[Array, Array]:
 
 
 def _expected(cells: Cells, bias: Array, contrast: Array) -> Array:
-    """Expected contrast of each forecast, (M, K - 1), by `bias` and `contrast` of all experts, or of each."""
+    """Expected log-ratios of each forecast, (M, K - 1), from `bias` and `contrast` of its expert, or of all."""
     if len(contrast) == 1:
         return np.asarray(bias + contrast * cells.signs)
     return np.asarray(bias[cells.expert] + contrast[cells.expert][:, None] * cells.signs)
@@ -270,7 +270,7 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
 
 
 def _variance_ratio(cells: Cells, squares: Array, prior: Centre) -> Array:
-    """Variance of all forecasts relative to the believed one, (1,), shrunken to 1; those on one event count as one."""
+    """Variance of errors over the believed one, (1,), shrunken to 1; all forecasts on an event count as one."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
     worth = PANEL_WORTH + prior.worth
