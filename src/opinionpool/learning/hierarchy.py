@@ -64,7 +64,7 @@ class MarginalFeatures(Features):
         return cls(unwhitened(features.bias), features.contrast, features.spread, correlation)
 
     def mapped(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
-        """Return the features of all experts; `rows` maps values of distinct experts to values of all."""
+        """Return the features with duplicates; `rows` maps values of experts without duplicates to values of all."""
         return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
     @property
@@ -80,7 +80,7 @@ class MarginalFeatures(Features):
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of experts' features, and how many events each belief counts as; N = 1 if beliefs are alike."""
+    """Prior means of experts' biases, contrasts and variances; worths of beliefs, in events; N = 1 if all alike."""
 
     bias: Array  # (N, K - 1); whitened
     # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance
@@ -190,7 +190,7 @@ class Hierarchy:
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
-        """Posterior variances, (3, N), of each log-ratio of the bias, of the contrast and of the log spread."""
+        """Posterior variances, (3, N), of log-ratios of bias, of contrast and log spread; `worth` as in `features`."""
         own, variance = self.effects(worth), (1.0 - self.correlation) * self._variance(worth)
         # A variance has been seen so often as its worth and its forecasts say, each time with one of twice its square.
         of_spread = 0.5 / (worth + self.centre.worth + self.sums.count)
