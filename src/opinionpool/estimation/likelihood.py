@@ -85,19 +85,6 @@ class Design:
         """Return a mask of the class that happened, among all classes but the first, (K - 1, T)."""
         return np.asarray(self.outcomes[rows] == np.arange(1, self.free + 1)[:, None])
 
-    def through(self, mean: Array, root: Array) -> Design:
-        """Return the design for θ (S, P), where the coefficients are mean (S, Q) + root (S, Q, P) θ."""
-        first, (n, d, t) = len(self.features) * self.columns.shape[-2], self.columns.shape[-3:]
-        flat = self.columns.reshape(*self.columns.shape[:-3], n, d * t)
-        columns = (np.swapaxes(root[:, first:], 1, 2) @ flat).reshape(len(root), root.shape[2], d, t)
-        offset = self.offset + (mean[:, None, first:] @ flat).reshape(len(root), d, t)
-        if first:
-            basis, (s, f) = np.eye(d) if self.basis is None else self.basis, (len(root), len(self.features))
-            by_class = np.einsum("sfjp,jk->spkf", root[:, :first].reshape(s, f, d, -1), basis)
-            columns += by_class @ self.features
-            offset += np.swapaxes(mean[:, :first].reshape(s, f, d) @ basis, 1, 2) @ self.features
-        return replace(self, columns=columns, offset=offset, features=self.features[:0])
-
     def thinned(self, each: int) -> Design:
         """Return the design of every `each`-th event."""
         rows = slice(None, None, each)
@@ -167,17 +154,6 @@ def gradient(design: Design, coefficients: Array) -> Array:
     for rows in _blocks(design, len(coefficients), _PASSES):
         up = design.happened(rows) * design.weight[rows]
         _add_gradient(found, design, rows, *softmax(design.ratios(coefficients, rows)), up)
-    return found
-
-
-def products(design: Design, size: Array) -> Array:
-    """Σ_t size_t Z_t M Z_t', (S, Q, Q): `size` (S, T) are weights, Z_t an event's regressors, M log-ratios' metric."""
-    k, found = design.free + 1, np.zeros((len(size), design.size, design.size))
-    for rows in _blocks(design, len(size), design.columns.shape[-3]):
-        # The covariance of equally probable classes is the metric over 2 K.
-        weight = 2.0 * k * size[:, None, rows]
-        even = np.full((len(size), k - 1, weight.shape[2]), 1.0 / k)
-        _add_curvature(found, design, rows, even, even[:, 0], weight)
     return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
-from opinionpool.estimation.likelihood import Design, products, row_basis
+from opinionpool.estimation.likelihood import Design, row_basis, value
 from opinionpool.estimation.newton import STEPS, Optimum, Prior, loss_along, newton
 from opinionpool.logodds import metric
 
@@ -157,7 +157,9 @@ class _Problem:
         if not self._free.any():
             basis = np.linalg.cholesky(np.linalg.inv(self._curvature))
             return basis @ row_basis(self._rows(basis)) if few else basis
-        gram = self._turn.T @ products(design, design.weight[None])[0] @ self._turn
+        # The covariance of equally probable classes is the metric over 2 K.
+        even = value(replace(design, offset=np.zeros_like(design.offset)), np.zeros((1, design.size))).hessian[0]
+        gram = self._turn.T @ (2.0 * (design.free + 1) * even) @ self._turn
         varies = np.diag(gram + self._curvature) > 0
         varies[first:] &= (self._extents > _ROUNDING * np.abs(self._shift)).any(axis=1)
         spread = np.sqrt(np.diag(gram + self._curvature)[varies])
@@ -165,9 +167,9 @@ class _Problem:
         basis[varies, np.arange(basis.shape[1])] = 1.0 / spread
         if few and self._free.all():
             basis = basis @ row_basis(self._rows(self._turn @ basis))
-        value, vector = np.linalg.eigh(basis.T @ (gram + self._curvature) @ basis)
-        kept = value > _SINGULAR * len(value)
-        return np.asarray(basis @ (vector[:, kept] / np.sqrt(value[kept])))
+        size, vector = np.linalg.eigh(basis.T @ (gram + self._curvature) @ basis)
+        kept = size > _SINGULAR * len(size)
+        return np.asarray(basis @ (vector[:, kept] / np.sqrt(size[kept])))
 
     @cached_property
     def _turn(self) -> Array:

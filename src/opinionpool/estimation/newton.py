@@ -145,9 +145,6 @@ def posterior_modes(
     >>> mode.coefficients.round(4), round(mode.log_marginal_likelihood, 4)
     (array([0.4011]), -0.7007)
     """
-    if prior is not None and min(2 * prior.root.shape[2], len(design.outcomes) * design.free / 2) <= design.size:
-        # Few coefficients, or few events: a design for each takes less than products of each Hessian with roots.
-        design, prior = design.through(prior.mean, prior.root), None
     size, s = (design.size, design.sets) if prior is None else (prior.root.shape[2], len(prior.root))
     begun = np.zeros((s, size)) if start is None else start
     found = newton(loss_along(design, prior), np.tile(np.eye(size), (s, 1, 1)), begun, tolerance=tolerance)
