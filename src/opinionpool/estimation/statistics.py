@@ -84,7 +84,7 @@ class Marginals:
 
 
 class RawSums(NamedTuple):
-    """Sums over events, for means and covariances: of log-ratios by group, and of products of two experts'."""
+    """Sums over events, for means and covariances: of log-ratios by group, and of two experts' log-ratios' products."""
 
     weight: Array  # (G + 1,)
     total: Array  # (K - 1, G + 1, N)
@@ -125,7 +125,7 @@ class RawSums(NamedTuple):
         return np.asarray(self.cross - between)
 
     def moments(self, origin: float, ratios: Array) -> PatternMoments:
-        """Return weight, mean and variation of log-ratios: `origin` plus the summed coordinates times `ratios`."""
+        """Weights, means and variation of log-ratios, which are what was summed times `ratios`, plus `origin`."""
         scatter = self.scatter()  # first, as the means of many classes are large
         mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
         return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)

@@ -40,7 +40,7 @@ def weight_beliefs(
     d = K - 1; the sum of the weights has the relative standard deviation `slope`. If each event has `options` of its
     own, it counts as one binary event, and no expert has a bias.
     """
-    open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
+    open_ = _WeightPrior(believed, rho, believed.weights(rho), 1 if options else d, slope)
     mean, intercept = open_.mean, tuple(0.0 if options else open_.intercept_spread(bias) for bias in BIASES)
     if believed.alike:
         own = open_.deviation_alike if any(open_.worths[:2]) else _as_it_is
@@ -54,8 +54,8 @@ def _as_it_is(deviation: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Open:
-    """Beliefs about calibration, accuracy and bias at one correlation, and the prior of weights that follows."""
+class _WeightPrior:
+    """Prior of the experts' weights that follows from beliefs about them, given one correlation."""
 
     believed: Believed
     rho: float
@@ -76,7 +76,7 @@ class _Open:
         return (noise + squared, both), (both, 4.0 * noise + squared)
 
     def intercept_spread(self, bias: float) -> float:
-        """Standard deviation of Σ w_i b_i (weights times biases), if all biases share an error with sd `bias`."""
+        """Standard deviation of Σ weight · bias, the intercept, if all biases share an error with sd `bias`."""
         n, spread = len(self.mean), self.believed.parts(self.rho).spread
         per_event = float((spread**2).mean()) * (1.0 + (n - 1) * self.rho) / n
         each = bias / np.sqrt(1.0 + bias**2 * self.believed.bias.worth / per_event)

@@ -109,7 +109,7 @@ class Parts:
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum over experts of weight times log-ratios `levels` less `origin`, (T, K - 1)."""
+        """Sum over experts of weight times forecast, (T, K - 1); forecasts are log-ratios `levels` less `origin`."""
         if experts is None and not np.isnan(levels.min(initial=0.0)):
             (t, m, d), weights = levels.shape, self.weights
             total = (levels.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)

@@ -108,7 +108,7 @@ class Discriminant:
         return full
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum of the experts' contributions by the log-ratios `levels` less `origin`, (T, K - 1)."""
+        """Return the sum of the experts' contributions, (T, K - 1); forecasts are log-ratios `levels` less `origin`."""
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:

@@ -59,7 +59,7 @@ class Solver(Protocol):
         """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by log-ratios `debiased`; 0 for NaN."""
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum of the experts' contributions by the log-ratios `levels` less `origin`, (T, K - 1)."""
+        """Return the sum of the experts' contributions, (T, K - 1); forecasts are log-ratios `levels` less `origin`."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Log-ratios less the prior's and the bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""

@@ -223,7 +223,7 @@ LATEST = 1e100
 
 
 class Clock(NamedTuple):
-    """Clock of a stream: times when events are resolved, given or else the events' numbers; 0 if weights do not decay.
+    """Times at which events are resolved, in the unit of the half-life: as given, or events' numbers; 0 without decay.
 
     >>> clock, times = Clock(half_life=10.0).tell(2, None)
     >>> times, clock.tell(1, None)[1]
