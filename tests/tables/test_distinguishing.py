@@ -31,8 +31,13 @@ ROW_IDS = (
         ),
         # What numbers the rows distinguishes all of them, and says nothing.
         (ROW_IDS, {"duplicates": "last"}, "none is the last", [{"duplicates": "last-row"}, {"duplicates": "mean"}]),
-        # An id that comes again may be part of what an event is called, and nothing is a repetition then.
-        (ROW_IDS.replace("q,b,3", "q,b,2"), {"duplicates": "last"}, "'forecast_id' distinguishes", []),
+        # A round in which only some answered is not one to keep.
+        (
+            "event,expert,round,p\nq,a,1,.7\nq,a,2,.6\nq,b,1,.2\n",
+            {},
+            "'round' distinguishes them",
+            [],
+        ),
     ],
 )
 def test_what_distinguishes_rows_of_one_forecast_is_named(text, options, names, remedies):

@@ -72,8 +72,7 @@ BETS = "contractId,userId,outcome,probAfter,createdTime\n" + "".join(
         # Several columns of each are waves, or different things: one of them is offered for all.
         (
             WAVES,
-            [{"probability": (f"ann_w{i}", f"bob_w{i}")} for i in (2, 1)]
-            + [{"probability": ("ann_w1", "ann_w2", "bob_w1", "bob_w2")}],
+            [{"probability": (f"ann_w{i}", f"bob_w{i}")} for i in (2, 1)],
             ("ann_w2", "bob_w2"),
             [0.2, 0.4],
         ),

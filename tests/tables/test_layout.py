@@ -47,7 +47,7 @@ ONE = "a row per event, one forecaster"
         ("question,ann,bob,y,prior\nq1,.5,.2,1,.3\nq2,.1,.4,0,.3", WIDE,
          {"event": "question", "outcome": "y", "prior": "prior"}, ["ann", "bob"]),
         # The exception: experts without a name for anything, and the one column of unique words.
-        ("what,ann,bob\nrain,.5,.2\nsnow,.1,.4", WIDE, {"event": "what"}, ["ann", "bob"]),
+        ("what,ann,bob,y\nrain,.5,.2,1\nsnow,.1,.4,0", WIDE, {"event": "what", "outcome": "y"}, ["ann", "bob"]),
         ("ann,bob,y\n.5,.2,1\n.1,.4,0", WIDE, {"outcome": "y"}, ["ann", "bob"]),
         (",ann,y\n17,.5,1\n3,.1,0", WIDE, {"event": "", "outcome": "y"}, ["ann"]),
         ("event,forecast,outcome\nq1,.5,1\nq2,.1,0", ONE, {"event": "event", "outcome": "outcome"}, ["forecast"]),
@@ -158,7 +158,9 @@ def test_amounts_are_no_outcomes():
         # Nothing names the events, and words come again.
         ("a,b,outcome,region\n.8,.7,1,n\n.3,.2,0,s\n.6,.9,1,n", [{"event": None}]),
         # A flag beside probabilities.
-        ("event,ann,flag\nq1,.5,1\nq2,.2,0", [{"outcome": "flag"}, {"outcome": None, "probability": "ann"}]),
+        ("event,ann,flag\nq1,.5,1\nq2,.2,0", [{"outcome": "flag"}]),
+        # No name says that these are experts.
+        ("what,ann,bob\nrain,.5,.2\nsnow,.1,.4", [{"event": "what"}]),
         # Three of a kind.
         ("event,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5",
          [{"probability": ("run_min", "run_max", "run_final")}, {"probability": "run_final"}]),
@@ -174,7 +176,7 @@ def test_amounts_are_no_outcomes():
         ("Name,Anna,Bernd\nx,.2,.4\ny,.1,.3", [{"event": "Name"}, {"expert": "Name"}]),
         ("Name,Q1,Q2\nx,.2,.4\ny,.1,.3", [{"expert": "Name"}, {"event": "Name"}]),
         ("event,expert,decision,confidence\nq,a,x,.9\nr,a,y,.3", [{"verdict": None}, {"verdict": "decision"}]),
-        ("question,ann\nRain?,.2\nRain?,.3", [{"event": "question"}, {"event": None}]),
+        ("question,ann\nRain?,.2\nRain?,.3", [{"event": "question"}]),
     ],
 )  # fmt: skip
 def test_what_names_leave_open_is_asked(text, remedies):

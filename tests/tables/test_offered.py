@@ -187,7 +187,7 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         # Codes with a hyphen are names, and a column of one word is none.
         (SURVEY, "ifq_id,state,outcome\n100-0,open,a\n101-0,open,b\n", [{"event": "ifq_id"}]),
         # Among percentages, 0 and 1 may be what happened; what goes far below 0 is on a scale of its own.
-        (STATION, None, [{"outcome": "rain_seen"}, {"probability": ("icon", "gfs", "rain_seen")}]),
+        (STATION, None, [{"outcome": "rain_seen"}]),
         # Columns called as the outcomes are classes, whatever other number stands beside them.
         (CLASSES, None, [{"probability": ("cat", "dog")}]),
         # A flag is what happened, and no judge.
@@ -204,7 +204,7 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
           "probability": ("score_v1", "score_v2")}]),
         # Log-odds and odds are recognised, and are no probabilities.
         (LOGITS, None, []),
-        (ODDS, None, [{"event": ("HomeTeam", "AwayTeam")}]),
+        (ODDS, None, []),
         # What each row of an event is about may be called outcome, and is a class.
         (MARKETS, None, [{"class": "outcome"}]),
         # Confidence is a forecast, or how sure somebody is of the one beside it.
@@ -221,9 +221,9 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         (PARTIES, None, [{"probability": "Left_WinProbability", "outcome": "Left_Won"}]),
         # Columns that begin alike are a family, beside which others are none; what was predicted did not happen.
         (CHURN, None, [{"outcome": "Churn", "probability": ("proba_lr", "proba_rf", "proba_xgb")}]),
-        # Amounts in several units are asked about, and so are columns of words of what is called one event.
-        (QUANTILES, None, [{"probability": "p50"}]),
-        (CUSTOMERS, None, [{"event": "Contract"}]),
+        # Amounts are no probabilities, and many columns of words are those of features.
+        (QUANTILES, None, []),
+        (CUSTOMERS, None, []),
         # What is 0 or 1 for each event may have happened.
         (CONFLICTS, None, [{"event": ("country", "year"), "outcome": "conflict"}]),
     ],

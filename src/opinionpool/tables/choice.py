@@ -8,14 +8,14 @@ whose headers are words for nothing else are the experts, and the one column of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, combinations, islice, product
 
-from opinionpool.labels import UNSETTLED, VOID
-from opinionpool.tables.classes import TRUTH, says_which
-from opinionpool.tables.profile import FEW, Column, Profile, sides, strangers
+from opinionpool.tables.classes import TRUTH
+from opinionpool.tables.meanings import sides, strangers
+from opinionpool.tables.objections import Objections
+from opinionpool.tables.profile import FEW, Column
 from opinionpool.tables.roles import (
     CLASSES,
     FACTS,
@@ -30,83 +30,21 @@ from opinionpool.tables.roles import (
     SYNONYMS,
     TEXT,
     WIDE,
-    Beside,
     Reading,
     Roles,
     Shape,
-    UserRoles,
     class_names,
     is_never,
     names_unit,
     normal,
 )
-from opinionpool.text import counted, listed, shown
 
 # Most assignments of columns to a shape's roles that are tried, and most columns for a role that no header names.
 _TRIED, _GUESSED = 2000, 12
-# Most columns of words that may differ within an event; if there are more, the key is not that of events.
-_OTHERS = 5
 
 
-class Choice:
+class Choice(Objections):
     """Enumeration of the ways to read a table (`Reading`: a shape, and a column for each role) that are allowed."""
-
-    def __init__(
-        self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
-    ) -> None:
-        self.profile, self.given_roles, self.beside, self.void = profile, given_roles, beside or Beside(), void
-        at = {column.name: column.place for column in reversed(profile.columns)}
-        self.given = {
-            role: () if names is None else tuple(at[name] for name in ((names,) if isinstance(names, str) else names))
-            for role, names in given_roles.columns.items()
-        }
-        taken = {place for places in self.given.values() for place in places}
-        aside = {at[name] for name in given_roles.parts if name in at}
-        self.free = [c for c in profile.columns if c.place not in taken | aside and (c.name or c.kind or not c.place)]
-        # The roles that names say and contents allow, without those that the user gives to others.
-        self._roles = {column.place: column.roles - column.ruled_out - {*self.given} for column in self.free}
-        self._roles |= {c.place: self._roles[c.place] & {PROBABILITY} for c in self.free if c.name in given_roles.known}
-        fates = {} if "outcome" in self.given else dict.fromkeys(profile.fates, frozenset({"outcome"}))
-        self._roles = {place: fates.get(place, roles) for place, roles in self._roles.items()}
-        # An expert whose name is a word for one role may be one where it cannot play that role.
-        emptied = {role for role, places in self.given.items() if not places}
-        self._plain = [
-            c
-            for c in self.free
-            if not self.roles(c)
-            if c.roles - emptied <= {"expert"} or len(normal(c.name)) == 1 or c.name in given_roles.known
-        ]
-        self.times = self.given.get("time") or tuple(c.place for c in self.free if "time" in self.roles(c))
-        named = {*given_roles.include, *given_roles.exclude, *given_roles.known}
-        free = {c.place for c in self.free}
-        self.pairs = [each for each in profile.pairs if free.issuperset(each[1:])]
-        self.known = {c.place for c in self._plain if c.name in given_roles.known and c.forecasts}
-        last = {c.place: normal(c.name).split("_")[-1] for c in profile.columns}
-        summed = {place for each in profile.sums for place in each if not is_never(last[place])}
-        self.numbers = [
-            c
-            for c in self._plain
-            if c.forecasts
-            if c.name in named or c.place in summed or not ({"never", "score"} & c.says or c.is_amount)
-        ]
-        # Odds, and what was predicted, are no forecasts beside other numbers.
-        odd = {c.place for c in self.numbers if (c.spread == "odds" and "%" not in c.name) or c.is_decision}
-        other = [c for c in self.numbers if c.name in named or c.place not in odd]
-        self.numbers = other if any(c.kind for c in other) else self.numbers
-        self.labels = [
-            c
-            for c in self._plain
-            if c.kind in {"text", "mixed"}
-            or (c.kind == "number" and c.whole == 1 and (c.numbers_things or not c.forecasts))
-        ]
-
-    def roles(self, column: Column) -> frozenset[str]:
-        """Roles that a column's header names, less those that its cells exclude or the user gives to others."""
-        return self._roles.get(column.place, frozenset())
-
-    def called(self, role: str) -> list[int]:
-        """Return the positions of columns whose header is a word for `role`, and for no other role."""
-        return [c.place for c in self.free if self.roles(c) == {role}]
 
     def readings(self, loose: bool = False) -> Iterator[Reading]:
         """Yield the ways to read the table that have no veto, with caveats; if `loose`, cells may suggest roles too."""
@@ -125,7 +63,7 @@ class Choice:
                 for forecasts in self._forecasts(shape, roles, loose):
                     reading = Reading(shape, roles, forecasts)
                     if not any(self._vetoes(reading, loose)):
-                        yield replace(reading, caveats=tuple(self._caveats(reading)))
+                        yield replace(reading, caveats=tuple(self.caveats(reading)), harms=tuple(self.harms(reading)))
 
     def _players(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
         """Candidates for `role`, as tuples of positions: the user's, else by header; if `loose`, by their cells too."""
@@ -150,22 +88,12 @@ class Choice:
             found += [places for places in self._guesses(role, shape) if places not in found]
         return found
 
-    @cached_property
-    def shared(self) -> list[Column]:
-        """Columns, of two or more distinct words and no forecasts, whose header the table of outcomes has too."""
-        return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
-
     def _events(self, named: Sequence[int]) -> list[int]:
         """Those of the event columns `named` that are no experts and, beside ids, no texts; all if none is left."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
         return plain or list(named)
-
-    @cached_property
-    def _scores(self) -> list[Column]:
-        """Columns whose headers name scores, and whose cells may be forecasts all the same."""
-        return [c for c in self._plain if "score" in c.says and c.forecasts]
 
     def _row_names(self) -> list[tuple[int, ...]]:
         """Candidates for the names of rows: the only column of unique texts, else of an index; () for row numbers."""
@@ -217,14 +145,14 @@ class Choice:
         elif role == PROBABILITY:
             last = [c for side in sides(self.numbers)[:1] for c in side]
             numbers = [c for c in self.numbers if not c.period or c in last or not last]
-            able = [c for c in [*numbers, *self._scores][:_GUESSED] if c.kind and not c.binary]
+            able = [c for c in [*numbers, *self.scores][:_GUESSED] if c.kind and not c.binary]
             single = [c for c in able if not any(c.place in each for each in self.profile.sums)]
             yield from ((c.place,) for c in [c for c in able if "head" in c.says] or single)
         elif role == "outcome":
-            able = [c for c in self.free if c.may_say_outcome or (shape.columns and self._names_columns(c))]
+            able = [c for c in self.free if c.may_say_outcome or (shape.columns and self.names_columns(c))]
             yield from ((c.place,) for c in [c for c in able if c.is_two or c.levels] or able)
         elif role == "verdict":
-            yield from ((c.place,) for c in self._plain if c.is_vote)
+            yield from ((c.place,) for c in self.plain if c.is_vote)
             yield from ((c.place,) for c in self.free if c.yes_no and "outcome" in self.roles(c))
 
     def _part_of_event(self, column: Column) -> bool:
@@ -232,11 +160,11 @@ class Choice:
         roles = self.roles(column)
         if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
             return True
-        return "never" in column.says and "again" not in column.says and column.whole == 1
+        return "part" in column.says and column.whole == 1
 
     def _ids(self) -> list[int]:
         """Return the positions of columns of ids, in which some ids occur in several rows."""
-        return [c.place for c in self._plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
+        return [c.place for c in self.plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
         """Candidate sets of forecast columns (positions) for `shape`; if `loose`, also sets with columns of scores."""
@@ -251,6 +179,11 @@ class Choice:
         sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
         numbers = [c for c in plain if c in sure or not c.binary]
+        if loose and shape == WIDE:
+            named = [
+                c for c in self.free if c.roles == {PROBABILITY} and c.forecasts and c.kind and c.place not in used
+            ]
+            plain = sorted([*plain, *named], key=lambda c: c.place) if plain else []
         happened = self.happened(Reading(ONE, roles, ()))
         summed = [[c for c in free if any(c.place in each for each in self.profile.sums)]]
         own = [*sides(plain), *summed] if self.profile.grid([c.place for c in plain], happened) is None else []
@@ -259,9 +192,9 @@ class Choice:
         ways = [*own, *families, free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
-            scores = [c for c in self._scores if c.place not in used]
+            scores = [c for c in self.scores if c.place not in used]
             differ = any(c.fractions for c in numbers) and not any(c.fractions for c in scores)
-            ways += [scores if differ else [c for c in self._plain if c in numbers or c in scores], scores]
+            ways += [scores if differ else [c for c in self.plain if c in numbers or c in scores], scores]
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
@@ -281,6 +214,10 @@ class Choice:
         event = roles.get("event", ())
         if shape.numbered and not event and len(look.table.pieces) > 1:
             yield "rows are not numbered across files"
+        for expert in roles.get("expert", ()) if "expert" not in self.given else ():
+            vague = len(look.columns[expert].roles) > 1 and shape != RESPONDENTS
+            if vague and look.rows > FEW and look.repeated([expert]) <= look.rows // 10:
+                yield "nobody comes again"
         if event and "event" not in self.given:
             yield from self._event_vetoes(reading, look.columns[event[0]])
         if shape == RESPONDENTS:
@@ -303,8 +240,8 @@ class Choice:
         """Yield reasons if forecasts are read as how sure experts are of verdicts and are not, or vice versa."""
         look, says = self.profile, forecast.roles & {PROBABILITY, "sureness"}
         if reading.shape != SURE:
-            own = says != {PROBABILITY} and self._sure(reading) and not forecast.below
-            own = own and any(self._differs(c, reading) for c in self.votes(reading))
+            own = says != {PROBABILITY} and self.sure(reading) and not forecast.below
+            own = own and any(self.differs(c, reading) for c in self.votes(reading))
             paired = {place for _, _, place in self.pairs if not look.columns[place].below}
             if own or not paired.isdisjoint(reading.forecasts):
                 yield "it is how sure each is of a verdict of its own"
@@ -333,8 +270,14 @@ class Choice:
         elif PROBABILITY not in self.given and shape == WIDE and (odd := strangers(forecasts)):
             if any(names_unit(c.name) for c in odd) or len({c.spread for c in forecasts}) > 1:
                 yield "it holds something else than columns of a family do"
+        elif (
+            PROBABILITY not in self.given
+            and any(c.binary and not self.given_roles.settles(c.name) for c in forecasts)
+            and any(c.kind and not c.binary for c in forecasts)
+        ):
+            yield "it is 0 or 1, unlike others"
         elif PROBABILITY not in self.given and all(c.binary for c in forecasts):
-            rest = any(c.fractions for c in self._plain if c.place not in reading.used and "never" not in c.says)
+            rest = any(c.fractions for c in self.plain if c.place not in reading.used and "never" not in c.says)
             if rest or all("unsure" in c.says for c in forecasts):
                 yield "it may be what happened, and is no forecast"
         elif PROBABILITY not in self.given and shape.columns:
@@ -376,13 +319,6 @@ class Choice:
         if numbers and (any(repeated) or (expert and look.repeated(expert))):
             yield "it numbers the rows"
 
-    def _differs(self, column: Column, reading: Reading) -> bool:
-        """Whether verdicts in `column` differ within an event, or from what an outcome column says in the same row."""
-        event, others = reading.roles.get("event", ()), (c for c in self.free if "outcome" in self.roles(c))
-        return self.profile.varies_within(column.place, event) or any(
-            column.differs(other) for other in others if other is not column
-        )
-
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield reasons if forecast columns are read as classes and are none, or are classes and not read so."""
         shape, look = reading.shape, self.profile
@@ -392,48 +328,24 @@ class Choice:
             yield "headers are not those of experts and classes"
         elif shape == WIDE and grid is not None:
             yield "headers are those of experts and classes"
-        elif shape == WIDE and (self._adds(reading) or any(each <= {*places} for each in look.sums)):
+        elif shape == WIDE and (self.adds(reading) or any(each <= {*places} for each in look.sums)):
             yield "columns add up to 1 as those of classes do"
         elif (shape == CLASSES and not look.add_up(places)) or (
-            shape == ONE_CLASSES and (grid is not None or not self._adds(reading))
+            shape == ONE_CLASSES and (grid is not None or not self.adds(reading))
         ):
             yield "columns do not add up to 1 as those of classes do"
-
-    def _adds(self, reading: Reading) -> bool:
-        """Whether forecast columns add up to 1, in more than `FEW` rows unless their headers name all outcomes."""
-        return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else FEW + 1)
-
-    def _names_classes(self, reading: Reading) -> bool:
-        """Return True if the headers of the forecast columns name every outcome, and so are classes."""
-        labels = {label.lower() for label in class_names([self.profile.columns[p].name for p in reading.forecasts])}
-        able = [(c.place,) for c in self.free if "outcome" in self.roles(c)]
-        for places in (reading.roles.get("outcome", ()), *able):
-            happened = self.happened(replace(reading, roles={"outcome": places}))
-            if happened and happened <= labels:
-                return True
-        return False
-
-    def happened(self, reading: Reading) -> frozenset[str]:
-        """Return the distinct outcomes of a reading, in lower case; words for void and open events are left out."""
-        words = [self.profile.columns[p].words.values for p in reading.roles.get("outcome", ())]
-        found = {word.lower() for word in chain(*words, self.beside.happened)}
-        return frozenset(found - VOID - UNSETTLED - {*self.void})
 
     def _outcome_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
         """Yield the reasons against reading `column` as the outcome."""
         look, event = self.profile, reading.roles.get("event", ())
         called = self.called("outcome")
-        twins = [p for each in look.sums if {*reading.forecasts} < each for p in each - {*reading.forecasts}]
-        both = ({normal(look.columns[p].name).split("_")[0] for p in each} for each in (twins, reading.forecasts))
-        if normal(column.name).split("_")[0] in set.difference(*both):
-            yield "it is what happened of the other of two"
         if called and column.place not in called:
             yield "another column is called the outcome"
         if "other" in column.roles and not reading.shape.of_classes and len(self.happened(reading)) > 2:
             yield "it holds more than two words"
         if "verdict" in column.roles and not reading.shape.numbered and not look.repeated(event):
             yield "it may as well be a verdict of each"
-        if event and look.varies_within(column.place, event) and not self._says_which(reading, column):
+        if event and look.varies_within(column.place, event) and not self.says_which(reading, column):
             differing, events, many = look.differing(column.place, event)
             others = [c.place for c in self.free if "outcome" in self.roles(c) and c is not column]
             own = called or ("outcome" in column.roles and not many)
@@ -443,156 +355,3 @@ class Choice:
         named = "outcome" in self.roles(column) and "other" not in self.roles(column)
         if column.distinct == 1 < look.count(event) and not named and column.words.values[0].lower() not in TRUTH:
             yield "it holds one word throughout"
-
-    def _says_which(self, reading: Reading, column: Column) -> bool:
-        """Whether an outcome column says, row by row, if the class in the row is the one that happened."""
-        events, labels = self.profile.key(reading.roles["event"]), reading.roles.get("class", ())
-        return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
-
-    def _answers(self, reading: Reading) -> list[Column]:
-        """Return unused columns that may be outcomes, by a hint in the header, or yes and no in rows that are events.
-
-        Beside verdicts or scores, a column of levels or grades with one value per event may be an outcome too.
-        """
-        look, event, wide = self.profile, reading.roles.get("event", ()), reading.shape.numbered
-        able = [c for c in self._plain if (wide and c.yes_no) or c.may_be_outcome]
-        # What is 0 or 1 for each event may have happened to it.
-        flags = [c for c in self._plain if event and c.binary and not {"never", "decision"} & c.says and not wide]
-        able += [c for c in flags if look.repeated(event) and not look.varies_within(c.place, event)]
-        levels = [c for c in self._plain if (wide and c.is_grade) or (c.levels and not wide and look.repeated(event))]
-        able += [c for c in levels if not (event and look.varies_within(c.place, event))]
-        able += [c for c in self._plain if "class" in reading.shape.columns and self._names_columns(c)]
-        return [c for c in able if c.place not in reading.used]
-
-    def _names_columns(self, column: Column) -> bool:
-        """Whether the words in a column are the last words of headers, as outcomes are if columns are classes."""
-        last = {normal(c.name).split("_")[-1] for c in self.numbers}
-        return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= last
-
-    def _caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield the objections to a reading, as texts, that the user can overrule."""
-        shape, roles, look = reading.shape, reading.roles, self.profile
-        if "event" not in self.given or not roles.get("event"):
-            yield from self._key_caveats(reading)
-        if "outcome" not in self.given and roles.get("outcome"):
-            column = look.columns[roles["outcome"][0]]
-            differing, events, many = look.differing(column.place, roles.get("event", ()))
-            if (many or 2 * differing > events > 1) and not self._says_which(reading, column):
-                yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
-        elif "outcome" not in self.given and shape != RESPONDENTS:
-            called = [look.columns[place] for place in self.called("outcome") if place not in reading.used]
-            yield from (f"{shown(c.name)} is no outcome" for c in (*called, *self._answers(reading)))
-        measures = [] if PROBABILITY in self.given else [shown(c.name) for c in self.free if "measure" in c.says]
-        yield from (f"numbers are probabilities, and no amounts in {name}" for name in measures)
-        votes = self.votes(reading)
-        if self._sure(reading) and votes and "verdict" not in self.given:
-            yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
-        if shape == SURE and "verdict" not in self.given:
-            sure, verdict = look.columns[reading.forecasts[0]], look.columns[roles["verdict"][0]]
-            if sure.below and "sureness" in sure.roles:
-                yield f"{shown(sure.name)} is how sure each is, though some are below a half"
-            if not self._differs(verdict, reading):
-                yield f"{shown(verdict.name)} is the verdict of each, though all agree"
-        if shape == PAIRS and "verdict" not in self.given:
-            paired = [look.columns[place] for place in reading.forecasts]
-            yield from (f"{shown(c.name)} is how sure one is, though some are below a half" for c in paired if c.below)
-        if not {PROBABILITY, "verdict" if shape == PAIRS else ""} & {*self.given}:
-            yield from self._column_caveats(reading) if shape.columns and shape != PAIRS else ()
-            yield from self._aside_caveats(reading)
-
-    def _sure(self, reading: Reading) -> bool:
-        """Whether forecasts may be how sure experts are of verdicts: by header, or as verdicts on an event differ."""
-        columns = [self.profile.columns[place] for place in reading.forecasts]
-        sure = any("sureness" in c.roles for c in columns)
-        if reading.shape.columns or sure:
-            return sure
-        verdicts = [c for c in self.free if {"verdict", "outcome"} & self.roles(c) and c.place not in reading.used]
-        if any(PROBABILITY in c.roles for c in columns):
-            verdicts = [c for c in verdicts if c.yes_no and not columns[0].agrees(c)]
-        return any(self._differs(c, reading) for c in verdicts if c.yes_no or "verdict" in self.roles(c))
-
-    def votes(self, reading: Reading) -> list[Column]:
-        """Return the unused columns that may hold verdicts, which are experts' choices between classes."""
-        event = reading.roles.get("event", ())
-        own = [c for c in self.free if "verdict" in self.roles(c) or (c.yes_no and "outcome" in self.roles(c))]
-        own += [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
-        return [c for c in own if c.place not in reading.used]
-
-    def _key_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield objections to the columns that identify a row: an unused column names events, or distinguishes rows."""
-        look, shape, roles = self.profile, reading.shape, reading.roles
-        if shape.numbered and not roles["event"]:
-            texts = [c.place for c in self.labels if c.kind == "text" and not roles.get("outcome")]
-            yield from (f"{shown(look.columns[p].name)} names no event" for p in (*self.called("event"), *texts))
-        left = [c for c in self._plain if c.kind == "text" and c.place not in reading.used and "never" not in c.says]
-        event = roles.get("event", ())
-        differing = [c.name for c in left if event and look.varies_within(c.place, event)]
-        if len(differing) > _OTHERS:
-            yield f"{shown(look.columns[event[0]].name)} is one event, though {listed(differing, 3)} differ within it"
-        places = [place for role in shape.key for place in reading.roles[role]]
-        if not (repeated := look.repeated(places) if places else 0):
-            return
-        names = listed([look.columns[place].name for place in places])
-        many = look.count(places) == 1 or (2 * repeated > look.rows and not self.times)
-        if shape.numbered and many and normal(look.columns[places[0]].name) != "event":
-            yield f"{counted(repeated, 'row')} repeat events, by {names}"
-            return
-        places += [] if shape.numbered else self.times[:1]
-        for c in self.free if look.repeated(places) else ():
-            able = c in self.labels and (shape.numbered or not self.times)
-            able |= shape.numbered and (c.kind == "time" or ("never" in c.says and c.whole == 1))
-            able |= c.kind == "text" and bool(self.roles(c) & {"class", "outcome", "verdict"})
-            able &= c.place not in reading.used and c.present == 1 and not {"order", "again"} & (c.roles | c.says)
-            if able and (self.roles(c) or "unsure" not in c.says) and look.distinguishes(c.place, places):
-                yield f"{shown(c.name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
-
-    def _column_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield objections to columns of forecasts that the user has not named: one may be an outcome or summary."""
-        shape, look = reading.shape, self.profile
-        forecasts = [look.columns[place] for place in reading.forecasts]
-        open_ = [c for c in forecasts if not self.given_roles.settles(c.name)]
-        unsure = [c for c in open_ if shape in (WIDE, RESPONDENTS) and "unsure" in c.says and "head" not in c.says]
-        if not reading.roles.get("outcome"):
-            unsure += [c for c in open_ if "outcome" in c.roles and "unsure" not in c.says]
-        yield from (f"{shown(c.name)} is a forecast, and not what happened" for c in unsure)
-        yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.says)
-        if shape == WIDE and sides(open_):
-            yield f"{listed([c.name for c in forecasts], 4)} are an expert each"
-        if not all(c.binary for c in forecasts if c.kind):
-            yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)
-        if shape == ONE_CLASSES and not self._names_classes(reading):
-            yield "columns that add up to 1 are classes and no experts"
-        named = "event" in self.given or not {*reading.roles.get("event", ())}.isdisjoint(self.called("event"))
-        if shape == WIDE and self.asks(reading) and len(forecasts) > 1 and not named:
-            yield "columns are experts, though they are called as questions"
-        if shape == RESPONDENTS and not self.asks(reading) and "expert" not in self.given:
-            yield "columns are events, though they are not called as questions"
-
-    def asks(self, reading: Reading) -> bool:
-        """Whether all forecast columns are called as questions, or as events in the table of outcomes."""
-        columns = (self.profile.columns[place] for place in reading.forecasts)
-        return all("question" in c.says or c.name in self.beside.events for c in columns)
-
-    def _aside_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield objections to unused columns: numbers like those of the forecasts, or words mixed with numbers."""
-        forecasts = [self.profile.columns[place] for place in reading.forecasts]
-        one = None if reading.shape.columns else forecasts[0]
-        named = one and PROBABILITY in self.roles(one) and (reading.shape == SURE or "sureness" not in one.roles)
-        scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
-        # The other of two that add up to 1 says the same.
-        others = (pair for pair in self.profile.sums if len(pair) == 2 and one and one.place in pair)
-        aside = reading.used.union(*others)
-        for c in self.free:
-            if c.place in aside or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
-                continue
-            graded = "score" in c.says and c.spread == "scale"
-            none = not c.fractions or ("never" in c.says and is_never(c.name))
-            if ({"never", "score"} & c.says and not graded and none) or (named and "summary" in c.says):
-                continue
-            # Beside the one that is called the forecast, others may be if they are called probabilities.
-            if one and named and reading.shape != ONE and (one.named(PROBABILITY) or "head" not in c.says):
-                continue
-            alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
-            alike = alike or (c in self.numbers and bool(c.kind) and not (one and c.binary))
-            if alike or (c.kind == "mixed" and c in self._plain):
-                yield f"{shown(c.name)} is no forecast"

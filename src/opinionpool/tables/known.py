@@ -26,7 +26,7 @@ def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinc
     """Forecasts made before their event ended, and by --as-of and --horizon; and notes on those left out."""
     table, made = long_rows.table.name, long_rows.time
     asked = request.history or request.as_of is not None or request.horizon is not None
-    if asked and made is None and by.unnamed:
+    if asked and made is None and by.names:
         raise by.wanted()
     if request.as_of is not None and made is None:
         raise fault("no-times-for-as-of", table=table)

@@ -18,7 +18,6 @@ from opinionpool.tables.roles import (
     FACTS,
     GRID,
     KEYED,
-    LONG,
     ONE,
     ONE_CLASSES,
     PAIRS,
@@ -44,7 +43,7 @@ from opinionpool.tables.where import condition
 from opinionpool.text import counted, listed, quoted, shown, typed
 
 # Most readings that a question offers, and most columns that it shows.
-_OFFERED, _SHOWN = 6, 30
+_OFFERED, _SHOWN = 3, 30
 # Most roles that are guessed in a reading that is offered.
 _GUESSES = 2
 
@@ -100,7 +99,7 @@ def find_layout(
         if c.kind == "text" and (amounts := profile.amounts(c)):
             others = [Remedy({"where": condition(c.name, "=", word)}) for word in c.words.values if word not in amounts]
             raise fault("quantiles", Place(profile.table.name), others, column=c.name, word=amounts[0])
-    if fit is None and not offered and (scales := profile.recognised()):
+    if fit is None and not (offered or any(not c.binary for c in choice.numbers)) and (scales := profile.recognised()):
         # No column holds numbers, and some hold levels of scales.
         levels = Choice(profile.with_scales(scales, given_roles.columns), given_roles, beside, void)
         only, several = _readings(levels)
@@ -112,8 +111,9 @@ def find_layout(
 
 def _mixed(choice: Choice) -> Iterator[_Way]:
     """Yield the way to read fractions beside columns of scores or verdicts, each of these on a scale of its own."""
-    scores = [c for c in choice.free if "score" in c.says and c.spread == "scale"]
-    if scores and any(c.fractions for c in choice.numbers):
+    able = [c for c in choice.free if c in choice.numbers or ("score" in c.says and c.forecasts)]
+    scores = [c for c in able if c.unit == "scale" and not c.binary]
+    if scores and any(c.fractions for c in able):
         scales = shared_scales({c.name: Spread.of(c.values) for c in scores})
         own = {name: Scale.of(scale) for name, scale in scales.items()}
         yield from _in_levels(choice, {**own, **choice.profile.recognised()})
@@ -141,8 +141,9 @@ def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = N
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
     levels = choice.profile.with_scales(scales, roles.columns)
-    only, _ = _readings(Choice(levels, roles, choice.beside, choice.void))
-    if only is not None:
+    again = Choice(levels, roles, choice.beside, choice.void)
+    only, _ = _readings(again)
+    if only is not None and not only.harms:
         remedy = {"columns": columns, "scale": {name: str(scale) for name, scale in scales.items()}}
         yield only, {option: value for option, value in remedy.items() if value}
 
@@ -215,44 +216,36 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         whole = list(_with_facts(choice, fit[0]))
         return (whole[0], []) if len(whole) == 1 else (None, whole)
     if fit:
-        return None, [*fit, *questionable]
+        return None, [one for one in (*fit, *questionable) if not one.harms]
     loose = [one for one in choice.readings(loose=True) if _guesses(choice, one) <= _GUESSES]
-    # The same with an outcome, where that answers what speaks against one.
-    clearest = (
-        one
-        for one in loose
-        for other in questionable
-        if one.roles.get("outcome")
-        and one.roles.get("event") == other.roles.get("event")
-        and {*one.caveats} < {*other.caveats}
-    )
-    plain = (one for one in loose if not one.caveats)
-    able = _best(choice, [*questionable, *plain, *clearest]) or _best(choice, loose)
-    # Where a number may be that of each one's yes or no, it may be that of the event as well.
-    able += [
-        one
-        for one in loose
-        for other in able
-        if other.shape == SURE and one.shape == LONG and one not in able and one.forecasts == other.forecasts
-        if all(one.roles[role] == other.roles[role] for role in ("event", "expert", "outcome"))
-    ]
-    # A flag is offered as a forecast only where nothing else is.
-    flags = {c.place for c in choice.numbers if c.binary and "unsure" in c.says}
-    able = [one for one in able if flags.isdisjoint(one.forecasts)] or able
-    # Scores are on a scale of their own, and are not offered beside other numbers where these are offered alone.
-    scores = {c.place for c in choice.free if "score" in c.says and not c.fractions}
-    able = [one for one in able if len({place in scores for place in one.forecasts}) == 1] or able
-    least = min((_guesses(choice, one) for one in able if not one.caveats), default=_GUESSES)
-    columns = choice.profile.columns
+    safe = [one for one in _best(choice, [*questionable, *loose]) if not one.harms]
+    safe = [one for one in safe if not any(_is_part(choice, one, other) for other in safe)]
+    sure = [one for one in safe if not one.caveats] or safe
+    least = min((_guesses(choice, one) for one in sure), default=0)
+    able = [one for one in safe if one in sure or one in questionable or _guesses(choice, one) < least]
     able.sort(
         key=lambda one: (
             not one.roles.get("outcome"),
             one.shape == WIDE and choice.asks(one),
             _guesses(choice, one),
-            sum("summary" in columns[place].says for place in one.forecasts),
         )
     )
-    return None, [one for one in able if _guesses(choice, one) <= least + 1]
+    return None, able
+
+
+def _rejected(choice: Choice) -> Reading | None:
+    """Return the reading with fewest guesses that is not offered as it might do harm; None if there is none."""
+    able = sorted(choice.readings(loose=True), key=lambda one: (_guesses(choice, one), len(one.harms)))
+    return next((one for one in able if one.harms), None)
+
+
+def _is_part(choice: Choice, one: Reading, other: Reading) -> bool:
+    """Return True if `one` takes a single column for the forecasts, of several that `other` takes for experts."""
+    own, others = {*one.forecasts}, {*other.forecasts}
+    columns = choice.profile.columns
+    named = any(PROBABILITY in columns[place].roles for place in own)
+    named |= all("summary" in columns[place].says for place in others - own)
+    return one.shape == ONE and other.shape == WIDE and own < others and not named
 
 
 def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
@@ -352,6 +345,8 @@ def _question(
     for reading, remedy in offers:
         caveats = f", if {' and '.join(reading.caveats)}" if reading.caveats else ""
         lines.append(f"  {_line(choice, reading)}{caveats}: {' '.join(map(typed, typed_options(remedy)))}")
+    if not offers and (rejected := _rejected(choice)):
+        lines.append(f"  {_line(choice, rejected)}, but {' and '.join(rejected.harms)}")
     lines += _columns(choice, offers[0][0] if offers else None)
     named, events = PROBABILITY in choice.given, [c for c in choice.free if "event" in choice.roles(c)]
     able = offers or choice.numbers or named or any(PROBABILITY in choice.roles(column) for column in choice.free)

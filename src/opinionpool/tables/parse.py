@@ -35,7 +35,7 @@ from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.melt import Melted, Reading, melt, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.outcomes import TIED, Settled, as_asked, find_options, settle
-from opinionpool.tables.profile import Profile
+from opinionpool.tables.profile import Column, Profile
 from opinionpool.tables.remarks import (
     ForecastCounts,
     alike_notes,
@@ -43,7 +43,7 @@ from opinionpool.tables.remarks import (
     refuse_summaries,
     refuse_totals,
 )
-from opinionpool.tables.roles import KEYED, UserRoles, roles_of, words_of
+from opinionpool.tables.roles import KEYED, UserRoles, roles_of
 from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, latest_of_pair, one_each
 from opinionpool.tables.table import BLANK, Table, Words, cell_fault
 from opinionpool.tables.times import are_times, span_text
@@ -229,16 +229,15 @@ class TableReader:
     @cached_property
     def by(self) -> Distinctions:
         """Columns that may say which of several forecasts counts; times only if no column is the forecast's time."""
-        layout, names, unused = self.layout, self.table.names, self.layout.unused
-        column, times = layout.roles.get("time"), list[int]()
-        if column is None and "time" not in self.request.keys:
-            times = [i for i in unused if are_times(self.profile.columns[i].words.values[:50])]
-            times = [i for i in times if "ends" not in words_of(names[i])]
+        layout, look, time = self.layout, self.profile, self.layout.roles.get("time")
+        unused, times = [look.columns[i] for i in layout.unused], list[Column]()
+        if time is None and "time" not in self.request.keys:
+            times = [c for c in unused if are_times(c.words.values[:50]) and "ends" not in c.says]
         if "event" in layout.roles:
-            times = [i for i in times if self.profile.varies_within(i, [layout.roles["event"]])]
-        keys = {role: names[place] for role, place in layout.roles.items() if role in KEYED}
-        time = None if column is None else names[column]
-        return Distinctions(self.table, time, unused, times, keys, bool(self.rules.scales))
+            times = [c for c in times if look.varies_within(c.place, [layout.roles["event"]])]
+        keys = {role: self.table.names[place] for role, place in layout.roles.items() if role in KEYED}
+        name = None if time is None else self.table.names[time]
+        return Distinctions(self.table, name, unused, [c.name for c in times], keys, bool(self.rules.scales))
 
     @cached_property
     def timed(self) -> tuple[LongRows, Sequence[Note]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -44,6 +45,8 @@ _CODES, _STRAY = 2, 0.05
 FEW, _SHARE = 2, 0.1
 # Most columns of a table in which sets that add up to 1 are looked for, and most columns of a set.
 _MANY, _CLASSES = 100, 8
+# Most letters of a name.
+_SHORT = 40
 # Most words of a column that may be levels of a scale, or kinds of rows.
 _WORDS = 11
 
@@ -133,6 +136,23 @@ class Column:
             "prior": self.kind in {"text", "time"},
         }
         return frozenset(role for role, out in barred.items() if out)
+
+    @cached_property
+    def is_key(self) -> bool:
+        """Whether cells may tell what rows are about: short words, or numbers of a round or a part of a name."""
+        made = PROBABILITY in roles_of(normal(self.name).removesuffix("_id"))
+        if {"again", "order"} & (self.says | roles_of(self.name)) or BETWEEN in self.name or not self.kind or made:
+            return False
+        if self.kind == "time":
+            return "ends" in self.says
+        if self.kind == "number":
+            return "round" in self.says or (self.whole == 1 and self.is_part)
+        return all(len(word) <= _SHORT for word in self.words.values)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the header is that of a number that may be part of a name, such as an id, a week or a season."""
+        return self.is_id or "part" in self.says
 
     @property
     def is_grade(self) -> bool:
@@ -263,6 +283,13 @@ class Column:
         return Spread.of(self.values).kind
 
     @property
+    def unit(self) -> str:
+        """Unit of the numbers: "fractions", "percentages", "scale", "odds", "other" or "none"."""
+        kind = "fractions" if self.levels else self.spread
+        more = kind in {"fractions and more", "other"} and self.span[0] >= 0 and self.forecasts
+        return "percentages" if more or (kind == "odds" and "%" in self.name) else kind
+
+    @property
     def below(self) -> bool:
         """Whether any number is below one half."""
         return self.span[0] < self.half
@@ -351,6 +378,16 @@ class Profile:
             if names & {"_".join(words[1:]), "_".join(words[:-1])} and c.is_label and not c.fractions:
                 found.add(c.place)
         return frozenset(found)
+
+    @cached_property
+    def quantiles(self) -> frozenset[int]:
+        """Positions of columns whose headers are p, q or a like letter and a number, as in p5, p50, p95."""
+        found = [c.place for c in self.columns if re.fullmatch(r"(?:p|q|pct|percentile|quantile)_?\d+", normal(c.name))]
+        return frozenset(
+            found
+            if len(found) > 1 and any(normal(self.columns[p].name).replace("_", "") == "p50" for p in found)
+            else ()
+        )
 
     @cached_property
     def sums(self) -> list[frozenset[int]]:
@@ -509,37 +546,6 @@ class Profile:
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
         levels = any(self.columns[place].levels for place in places)
         return len(places) > 1 and len(sums) >= rows and add_up(sums, total) and not levels
-
-
-def sides(columns: Sequence[Column]) -> list[list[Column]]:
-    """Return alternative sets of forecast columns: the last period's, else one for each suffix (ann_w2, bob_w2)."""
-    periods = [c for c in columns if c.period]
-    if len(periods) > 1:
-        return [[c for c in columns if c not in periods[:-1]]]
-    pairs = split_names([c.name for c in columns], "") or ()
-    firsts, seconds = (list(dict.fromkeys(pair[i] for pair in pairs)) for i in (0, 1))
-    if min(len(firsts), len(seconds)) < 2:
-        return []
-    found = [[c for c, pair in zip(columns, pairs, strict=True) if pair[1] == word] for word in reversed(seconds)]
-    return [side for side in found if len({c.spread for c in side}) == 1]
-
-
-def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns outside a family: three or more whose headers begin, or end, with the same word.
-
-    They share no word with the family and, if it begins with the same word (p_x, p_y), have another kind of numbers.
-    """
-    for end in (-1, 0):
-        words = {c.place: (normal(c.name) if end == 0 else c.name.lower()).split("_") for c in columns}
-        number = Counter(own[end] for own in words.values() if len(own) > 1)
-        for word in (word for word, count in number.items() if word.isalpha() and count > 2):
-            family = [c for c in columns if words[c.place][end] == word]
-            own = set(chain(*(words[c.place] for c in family)))
-            others = [c for c in columns if own.isdisjoint(words[c.place])]
-            alike = end == 0 and not {c.spread for c in family}.isdisjoint(c.spread for c in others)
-            if others and (end == 0 or number[word] + len(others) == len(columns)) and not alike:
-                return others
-    return []
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Column:

@@ -294,12 +294,13 @@ Roles = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Reading:
-    """A way to read a table: its shape, the columns (positions) of roles and forecasts, and objections to it."""
+    """One way to read a table: its shape, the columns of each role and of forecasts, and what speaks against it."""
 
     shape: Shape
     roles: Roles
     forecasts: tuple[int, ...]
-    caveats: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()  # for which it is asked about
+    harms: tuple[str, ...] = ()  # for which it is not offered either
 
     @cached_property
     def used(self) -> frozenset[int]:

@@ -18,17 +18,16 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.logodds import FLOOR, SUM_TOLERANCE, expit, logit
 from opinionpool.tables.classes import TRUTH, EventOptions
-from opinionpool.tables.roles import BETWEEN, DEAL, PROBABILITY, normal, roles_of, words_of
+from opinionpool.tables.profile import Column
+from opinionpool.tables.roles import BETWEEN
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.times import Times, are_times
 from opinionpool.tables.units import add_up, written_numbers
 from opinionpool.tables.where import condition
 from opinionpool.text import listed, quoted, shown
 
-# Most values that conditions are offered for; most groups of rows looked at; least share of groups with a value.
-_VALUES, _GROUPS, _SHARE = 3, 200, 0.5
-# Most letters of a name.
-_SHORT = 40
+# Most values that conditions are offered for, and most groups of rows looked at.
+_VALUES, _GROUPS = 3, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +36,10 @@ class Distinctions:
 
     table: Table
     time: str | None = None  # the column of times of forecasts
-    unused: Sequence[int] = ()  # positions of columns without a role
-    unnamed: Sequence[int] = ()  # those of `unused` with times, if `time` is None and rows on one event differ
+    unused: Sequence[Column] = ()  # columns without a role
+    names: Sequence[str] = ()  # those of `unused` with times, if `time` is None and rows on one event differ
     keys: Mapping[str, str] = field(default_factory=dict)  # headers of the columns of event and expert, by role
     levels: bool = False  # whether forecasts are levels of a scale
-
-    @property
-    def names(self) -> list[str]:
-        """Headers of the unused columns of times."""
-        return [self.table.names[i] for i in self.unnamed]
 
     @property
     def option(self) -> str:
@@ -89,20 +83,23 @@ class Distinctions:
                 cells = np.flatnonzero(long_rows.pair == pair)
                 where = place(self.table, *np.unique(long_rows.row[cells])[:5].tolist())
                 examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
-        stamps = self._stamps(long_rows)
-        able, ways = self.distinguishing(long_rows, _groups(long_rows, stamps))
-        if stamps and not able:
-            # Names that differ at each time say that rows are about different things, though not which one counts.
-            able, _ = self.distinguishing(long_rows, _groups(long_rows, ()), texts=True)
-        again = any("again" in words_of(self.table.names[column]) for column in self.unused)
-        if not able and (again or self.levels) and not (self.time or self.unnamed):
+        able, ways = self.distinguishing(long_rows, _groups(long_rows, self._stamps(long_rows)))
+        if not able:
+            # Names that differ say that rows are about different things, though not which one counts.
+            groups = _groups(long_rows, ())
+            texts = [c for c in self._tellers(adds=False) if c.kind != "number"]
+            able = [c.name for c in texts if self._differs(c, long_rows, groups)]
+        days = [] if able else self._days(long_rows)
+        again = any("again" in column.says for column in self.unused)
+        if days:
+            ways = [way for name in days for way in self._parts(name, ("event",))]
+        elif not able and (again or self.levels) and not (self.time or self.names):
             ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
         elif not able:
             ways = self.by_time(duplicates="last") or [Remedy({"duplicates": "last"})]
             ways += [] if self.time else [Remedy({"duplicates": "mean"})]
-            ways += [way for name in self._days(long_rows) for way in self._parts(name, ("event",))]
         by = "the last in the file"
-        if self.time or self.unnamed:
+        if self.time or self.names:
             by = f"the last by {f'column {shown(self.time)}' if self.time else listed(self.names)}"
         left, rules = len(pairs) - len(examples), "mean their average, and samples takes all as one statement"
         return fault(
@@ -120,60 +117,66 @@ class Distinctions:
         """Times of forecasts as integers, (M,), in a list; if unknown, the codes of each unused column of times."""
         if self.time is not None and long_rows.time is not None:
             return [long_rows.time.astype(np.int64)]
-        return [self.table.words(column).codes[long_rows.row] for column in self.unnamed]
+        return [self.table.words(c.place).codes[long_rows.row] for c in self.unused if c.name in self.names]
 
-    def distinguishing(
-        self, long_rows: LongRows, groups: Sequence[Index], texts: bool = False
-    ) -> tuple[list[str], list[Remedy]]:
-        """Return the unused columns (if `texts`, of text) whose cells differ in any two rows of a group, and remedies.
+    def _tellers(self, adds: bool) -> list[Column]:
+        """Return the unused columns that may say what rows are about; what happened only where values add up to 1."""
+        able = [c for c in self.unused if c.is_key or "order" in c.roles]
+        return [c for c in able if adds or not ({"outcome"} & c.roles or "unsure" in c.says or c.folded <= TRUTH)]
 
-        A remedy gives the first of them the role of class, expert or order, makes it part of a key, or keeps one value.
+    def _differs(self, column: Column, long_rows: LongRows, groups: Sequence[Index], every: bool = False) -> bool:
+        """Whether words of a column recur, and differ in any two rows of most groups; in all groups if `every`."""
+        words = self.table.words(column.place)
+        codes = [words.codes[long_rows.row[group]] for group in groups]
+        number = sum(len(np.unique(own)) == len(own) for own in codes)
+        recurs = len(words.values) < int((words.codes != BLANK).sum()) or "class" in column.roles
+        return recurs and number > 0 and (number == len(codes) if every else 2 * number >= len(codes))
+
+    def distinguishing(self, long_rows: LongRows, groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
+        """Return the unused columns that differ in any two rows of a group, and remedies by the first of them.
+
+        A remedy gives it the role of class, expert or order, makes it part of a key, or keeps the rows with one value.
         """
         adds = add_up(np.array([long_rows.value[group].sum() for group in groups]))
-        rows = [long_rows.row[group] for group in groups]
-        able = []
-        for column in self.unused if groups else ():
-            name, words = self.table.names[column], self.table.words(column)
-            outcome = "outcome" in roles_of(name) or "unsure" in words_of(name)
-            outcome |= texts and {*map(str.lower, words.values)} <= TRUTH | DEAL
-            if (adds or not outcome) and _is_key(name, words, bool(self.time or self.unnamed), texts):
-                able += [(name, words)] if all(len(np.unique(words.codes[at])) == len(at) for at in rows) else []
-        return [name for name, _ in able], [way for of in able[:1] for way in self._ways(*of, long_rows, rows, adds)]
+        able = [c for c in self._tellers(adds) if self._differs(c, long_rows, groups, every=True)]
+        return [c.name for c in able], [way for column in able[:1] for way in self._ways(column, long_rows, adds)]
 
-    def _ways(
-        self, name: str, words: Words, long_rows: LongRows, rows: Sequence[Index], adds: bool
-    ) -> Iterator[Remedy]:
-        """Yield remedies by the column `name`, which differs in the `rows` of a group; `adds`: values sum to 1."""
-        roles, says, numbers = roles_of(name), words_of(name), written_numbers(words)
-        text, again = bool(np.isnan(numbers).all()), _recurs(words)
-        if PROBABILITY in roles_of(normal(name).removesuffix("_id")) and normal(name).endswith("_id"):
-            return
-        if "expert" in roles:
-            yield Remedy({"columns": {"expert": name}})
-        elif "order" in roles:
-            yield Remedy({"columns": {"order": name}})
-        elif "class" in roles or (text and adds):
+    def _ways(self, column: Column, long_rows: LongRows, adds: bool) -> Iterator[Remedy]:
+        """Yield the remedies by a column that differs in rows of one forecast; `adds`: their values sum to 1."""
+        name, text = column.name, column.kind in {"text", "mixed"}
+        if role := next((role for role in ("expert", "order", "class") if role in column.roles), ""):
+            yield Remedy({"columns": {role: name}})
+        elif text and adds:
             yield Remedy({"columns": {"class": name}})
         else:
-            if len(long_rows.experts) == 1 and again and "never" not in says:
+            if len(long_rows.experts) == 1 and text and "never" not in column.says:
                 yield Remedy({"columns": {"expert": name}})
-            if text or normal(name).endswith("_id") or ("never" not in says and (numbers == np.round(numbers)).all()):
+            if text or column.is_part:
                 # A judge is another by each criterion, or it is another thing that is judged.
                 yield from self._parts(name, ("expert", "event") if self.levels else ("event",))
-            if again and not self.levels and not are_times(words.values[:50]):
-                yield from (Remedy({"where": condition(name, "=", value)}) for value in _kept(words, rows))
+            if not self.levels and "round" in column.says:
+                yield from (Remedy({"where": condition(name, "=", value)}) for value in self._kept(column, long_rows))
+
+    def _kept(self, column: Column, long_rows: LongRows) -> list[str]:
+        """Return the values, the middle one first, if they are few and each expert has a forecast by each value."""
+        words, pairs = self.table.words(column.place), len(np.unique(long_rows.pair))
+        codes, size = words.codes[long_rows.row], len(words.values)
+        if size > _VALUES or any(len(np.unique(long_rows.pair[codes == i])) < pairs for i in range(size)):
+            return []
+        numbers = written_numbers(Words(np.arange(size), words.values))
+        able = [words.values[i] for i in np.argsort(numbers, kind="stable").tolist()]
+        middle = able[(size - 1) // 2 : (size + 1) // 2]
+        return middle + [value for value in able if value not in middle]
 
     def _days(self, long_rows: LongRows) -> list[str]:
         """Columns of dates that may be a part of an event's name, as some column of yes and no varies within events."""
         event = long_rows.event
-        for words in map(self.table.words, self.unused):
+        for words in (self.table.words(c.place) for c in self.unused if c.folded <= TRUTH):
             codes = words.codes[long_rows.row]
             pairs = np.unique(np.stack([event, codes])[:, codes != BLANK], axis=1)[0]
-            if {*map(str.lower, words.values)} <= TRUTH and len(pairs) > len(np.unique(pairs)):
-                able = {self.table.names.index(name): name for name in [self.time] if name} or dict(
-                    zip(self.unnamed, self.names, strict=True)
-                )
-                found = {name: self.table.words(at).values for at, name in able.items()}
+            if len(pairs) > len(np.unique(pairs)):
+                able = [self.time] if self.time else self.names
+                found = {name: self.table.words(self.table.names.index(name)).values for name in able}
                 return [name for name, times in found.items() if are_times(times) and ":" not in "".join(times)]
         return []
 
@@ -187,36 +190,6 @@ class Distinctions:
 def _distinguish(names: Sequence[str]) -> str:
     """Clause for messages that the columns `names` distinguish rows; "" if there are none."""
     return f"; {listed(names, 3)} distinguish{'es' if len(names) == 1 else ''} them" if names else ""
-
-
-def _recurs(words: Words) -> bool:
-    """Return True if at least one word of the column is in several rows."""
-    return len(words.values) < int((words.codes != BLANK).sum())
-
-
-def _is_key(name: str, words: Words, timed: bool, text: bool = False) -> bool:
-    """Return True if a column (of text if `text`) may say what rows are about: no times, free text or ids of rows.
-
-    A column in which no word is repeated may only if rows are not `timed` and its name has no other known meaning.
-    """
-    says, short = words_of(name), all(len(word) <= _SHORT for word in words.values)
-    if "again" in says or BETWEEN in name or not words.values or (are_times(words.values[:50]) and "ends" not in says):
-        return False
-    numbers = written_numbers(words)
-    if text and ("never" in says or roles_of(name) or not np.isnan(numbers).all()):
-        return False
-    whole = short if np.isnan(numbers).all() else bool((numbers == np.round(numbers)).all())
-    return "class" in roles_of(name) or _recurs(words) or (whole and not timed and "never" not in says)
-
-
-def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values that occur in at least half of the groups, the middle one first; only that if they are many."""
-    counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
-    able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
-    numbers = written_numbers(Words(np.arange(len(able)), able))
-    able = [able[i] for i in np.argsort(numbers, kind="stable").tolist()]
-    middle = able[(len(able) - 1) // 2 : (len(able) + 1) // 2]
-    return middle + [value for value in able if value not in middle and len(able) <= _VALUES]
 
 
 # Least correlation assumed between two samples by one judge, as few samples do not show it well.
@@ -332,7 +305,7 @@ def one_each(
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
         raise by.several(long_rows, pairs)
-    if rule == "last" and by.unnamed:
+    if rule == "last" and by.names:
         raise by.last()
     if rule == "mean":
         found, how = _mean(long_rows.select(order)), "their mean counts"
@@ -342,7 +315,7 @@ def one_each(
         found, how = _over_time(long_rows, until, by), "their mean over time counts"
     else:
         found = latest_rows(long_rows, by if rule == "last" else None)
-        how = f"the last row of the file{'' if by.unnamed else ', since there are no times,'} counts"
+        how = f"the last row of the file{'' if by.names else ', since there are no times,'} counts"
         if by.time:
             last = ", and of one time the last row," if rule == "last-row" else ""
             how = f"the last by column {shown(by.time)}{last} counts"
@@ -426,7 +399,7 @@ def _over_time(long_rows: LongRows, until: Times | None, by: Distinctions) -> Lo
     """Each expert's mean on each event and class, numbers weighted by the time for which they were in force."""
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
-        way = f"{by.option}, or " if by.unnamed else ""
+        way = f"{by.option}, or " if by.names else ""
         ways = by.by_time(duplicates="time-weighted")
         raise fault("no-times-to-weight", Place(long_rows.table.name), ways, what=what, way=way)
     ordered = long_rows.select(np.argsort(long_rows.key, kind="stable"))

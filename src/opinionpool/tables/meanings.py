@@ -1,0 +1,143 @@
+"""What each column of a table can be: the roles that its name and the user allow, less those its cells exclude."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+
+from opinionpool.labels import UNSETTLED, VOID
+from opinionpool.tables.profile import Column, Profile
+from opinionpool.tables.roles import (
+    PROBABILITY,
+    Beside,
+    Reading,
+    UserRoles,
+    is_never,
+    normal,
+    split_names,
+)
+
+
+def sides(columns: Sequence[Column]) -> list[list[Column]]:
+    """Return alternative sets of forecast columns: the last period's, else one for each suffix (ann_w2, bob_w2)."""
+    periods = [c for c in columns if c.period]
+    if len(periods) > 1:
+        return [[c for c in columns if c not in periods[:-1]]]
+    pairs = split_names([c.name for c in columns], "") or ()
+    firsts, seconds = (list(dict.fromkeys(pair[i] for pair in pairs)) for i in (0, 1))
+    if min(len(firsts), len(seconds)) < 2:
+        return []
+    found = [[c for c, pair in zip(columns, pairs, strict=True) if pair[1] == word] for word in reversed(seconds)]
+    return [side for side in found if len({c.spread for c in side}) == 1]
+
+
+def stems(columns: Sequence[Column]) -> frozenset[str]:
+    """Return the words that the headers of all `columns` share."""
+    words = [normal(c.name).split("_") for c in columns]
+    return frozenset(words[0]).intersection(*words[1:]) if words else frozenset()
+
+
+def strangers(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns outside a family: three or more whose headers begin, or end, with the same word.
+
+    They share no word with the family and, if it begins with the same word (p_x, p_y), have another kind of numbers.
+    """
+    for end in (-1, 0):
+        words = {c.place: (normal(c.name) if end == 0 else c.name.lower()).split("_") for c in columns}
+        number = Counter(own[end] for own in words.values() if len(own) > 1)
+        for word in (word for word, count in number.items() if word.isalpha() and count > 2):
+            family = [c for c in columns if words[c.place][end] == word]
+            own = set(chain(*(words[c.place] for c in family)))
+            others = [c for c in columns if own.isdisjoint(words[c.place])]
+            alike = end == 0 and not {c.spread for c in family}.isdisjoint(c.spread for c in others)
+            if others and (end == 0 or number[word] + len(others) == len(columns)) and not alike:
+                return others
+    return []
+
+
+class Meanings:
+    """Columns of a table by what they can be: free for a role, numbers, labels, times, and those the user names."""
+
+    def __init__(
+        self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
+    ) -> None:
+        self.profile, self.given_roles, self.beside, self.void = profile, given_roles, beside or Beside(), void
+        at = {column.name: column.place for column in reversed(profile.columns)}
+        self.given = {
+            role: () if names is None else tuple(at[name] for name in ((names,) if isinstance(names, str) else names))
+            for role, names in given_roles.columns.items()
+        }
+        taken = {place for places in self.given.values() for place in places}
+        aside = {at[name] for name in given_roles.parts if name in at}
+        self.free = [c for c in profile.columns if c.place not in taken | aside and (c.name or c.kind or not c.place)]
+        # The roles that names say and contents allow, without those that the user gives to others.
+        self._roles = {column.place: column.roles - column.ruled_out - {*self.given} for column in self.free}
+        self._roles |= {c.place: self._roles[c.place] & {PROBABILITY} for c in self.free if c.name in given_roles.known}
+        fates = {} if "outcome" in self.given else dict.fromkeys(profile.fates, frozenset({"outcome"}))
+        self._roles = {place: fates.get(place, roles) for place, roles in self._roles.items()}
+        # An expert whose name is a word for one role may be one where it cannot play that role.
+        emptied = {role for role, places in self.given.items() if not places}
+        self.plain = [
+            c
+            for c in self.free
+            if not self.roles(c)
+            if c.roles - emptied <= {"expert"} or len(normal(c.name)) == 1 or c.name in given_roles.known
+        ]
+        self.times = self.given.get("time") or tuple(c.place for c in self.free if "time" in self.roles(c))
+        named = {*given_roles.include, *given_roles.exclude, *given_roles.known}
+        free = {c.place for c in self.free}
+        self.pairs = [each for each in profile.pairs if free.issuperset(each[1:])]
+        self.known = {c.place for c in self.plain if c.name in given_roles.known and c.forecasts}
+        last = {c.place: normal(c.name).split("_")[-1] for c in profile.columns}
+        summed = {place for each in profile.sums for place in each if not is_never(last[place])}
+        self.numbers = [
+            c
+            for c in self.plain
+            if c.forecasts
+            if c.name in named or c.place in summed or not ({"never", "score"} & c.says or c.is_amount)
+        ]
+        # Odds, and what was predicted, are no forecasts beside other numbers.
+        odd = {c.place for c in self.numbers if (c.spread == "odds" and "%" not in c.name) or c.is_decision}
+        other = [c for c in self.numbers if c.name in named or c.place not in odd]
+        self.numbers = other if any(c.kind for c in other) else self.numbers
+        self.labels = [
+            c
+            for c in self.plain
+            if c.kind in {"text", "mixed"}
+            or (c.kind == "number" and c.whole == 1 and (c.numbers_things or not c.forecasts))
+        ]
+
+    def roles(self, column: Column) -> frozenset[str]:
+        """Roles that a column's header names, less those that its cells exclude or the user gives to others."""
+        return self._roles.get(column.place, frozenset())
+
+    def called(self, role: str) -> list[int]:
+        """Return the positions of columns whose header is a word for `role`, and for no other role."""
+        return [c.place for c in self.free if self.roles(c) == {role}]
+
+    @cached_property
+    def shared(self) -> list[Column]:
+        """Columns, of two or more distinct words and no forecasts, whose header the table of outcomes has too."""
+        return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
+
+    @cached_property
+    def scores(self) -> list[Column]:
+        """Columns whose headers name scores, and whose cells may be forecasts all the same."""
+        return [c for c in self.plain if "score" in c.says and c.forecasts]
+
+    def happened(self, reading: Reading) -> frozenset[str]:
+        """Return the distinct outcomes of a reading, in lower case; words for void and open events are left out."""
+        words = [self.profile.columns[p].words.values for p in reading.roles.get("outcome", ())]
+        found = {word.lower() for word in chain(*words, self.beside.happened)}
+        return frozenset(found - VOID - UNSETTLED - {*self.void})
+
+    def names_of(self, places: Iterable[int]) -> list[str]:
+        """Return the headers of the columns at `places`."""
+        return [self.profile.columns[place].name for place in places]
+
+    def varies(self, place: int, reading: Reading) -> bool:
+        """Whether a column has several values within an event."""
+        event = reading.roles.get("event", ())
+        return bool(event) and self.profile.varies_within(place, event)
