@@ -7,7 +7,7 @@ forecast of age t has the share 2^(-t/h) of what one made last has, and is a blu
 Ages are exponential with a mean of 30 days, and so is the time to the forecast before, which 70% have. A gain is the
 expected log loss of the default pool that does not see times less that of the one that does, in nats, on 2,000 new
 events. Beside it stands the gain of a pool that is given the true half-life, by the newest forecast, with correlations
-as learned.
+as learned. Without any outcome there are 50 open events.
 
 Then the same where something may mislead, in two sizes (see `WORLDS`).
 """
@@ -32,8 +32,8 @@ from opinionpool.logodds import expit
 Array = npt.NDArray[np.float64]
 
 EXPERTS, CORRELATION, ACCURACY, AGE, NEW = 5, 0.6, 1.5, 30.0, 2000
-REVISED = 0.7
-HALF_LIVES, EVENTS = (np.inf, 120.0, 30.0, 10.0), (20, 50, 200, 800)
+REVISED, OPEN = 0.7, 50
+HALF_LIVES, EVENTS = (np.inf, 120.0, 30.0, 10.0), (0, 20, 50, 200, 800)
 DAY, NOW = 86_400e6, np.datetime64("2025-06-01", "us")
 
 
@@ -217,8 +217,11 @@ class Losses(NamedTuple):
 
 
 def losses(forecasts: Forecasts, events: int, half_life: float) -> Losses:
-    """Learned from the first events, scored on the others."""
-    train, test = forecasts.select_events(np.arange(events)), forecasts.select_events(np.arange(events, events + NEW))
+    """Learned from the first events, resolved or, if that are 0, some open ones; scored on the others."""
+    size = events or OPEN
+    train, test = forecasts.select_events(np.arange(size)), forecasts.select_events(np.arange(size, size + NEW))
+    if not events:
+        train = replace(train, outcomes=np.full(size, -1))
     plain, aged = (learn(each, prior=0.5) for each in (replace(train, made=None), train))
     found = aged.recency
     y = test.outcomes
@@ -230,7 +233,7 @@ def losses(forecasts: Forecasts, events: int, half_life: float) -> Losses:
     assert found is not None
     sure = np.array([half_life]), np.array([False]), found.correlations, found.probabilities.sum(axis=0)[None]
     known = Recency(*sure, found.experts, found.source)
-    informed = learn(known.forecasts(train, np.full((events, 2), 0.5)), prior=0.5)
+    informed = learn(known.forecasts(train, np.full((size, 2), 0.5)), prior=0.5)
     pools = plain, aged, replace(informed, recency=known)
     return Losses(*(loss(pool) for pool in pools), found.steady, found.half_life)
 
@@ -240,7 +243,7 @@ def gains(
 ) -> Array:
     """By draw: gains by ages, and were it known; the probability of none, and the half-life."""
     rng = np.random.default_rng([events, 0 if np.isinf(half_life) else round(half_life)])
-    every = [losses(world(events + NEW, half_life, rng).forecasts(), events, half_life) for _ in range(draws)]
+    every = [losses(world((events or OPEN) + NEW, half_life, rng).forecasts(), events, half_life) for _ in range(draws)]
     return np.array([[f.plain - f.aged, f.plain - f.known, f.steady, f.half_life] for f in every])
 
 
@@ -266,7 +269,7 @@ def main() -> None:
             )
     for name, world, half_life in WORLDS:
         cells = []
-        for events in (20, 50, 200):
+        for events in (0, 20, 200):
             found = gains(world, half_life, events, draws)
             cells.append(with_error(found[:, 0]))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)

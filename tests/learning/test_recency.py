@@ -222,11 +222,12 @@ def test_a_copy_shares_one_weight_and_moves_nothing_also_if_it_was_made_later(la
     )
 
 
-def test_before_outcomes_times_change_nothing(study):
+def test_before_outcomes_half_lives_have_their_prior_probabilities(study):
     found = study("recency").drawn(60, 10.0, np.random.default_rng(9))
-    for known in (0, 9):
-        some = replace(found, outcomes=np.where(np.arange(60) < known, found.outcomes, -1))
-        assert learn_recency(some, np.full((60, 2), 0.5), np.ones(60)) is None
+    some = replace(found, outcomes=np.full(60, -1))
+    recency = learn_recency(some, np.full((60, 2), 0.5), np.ones(60))
+    np.testing.assert_allclose(recency.by_half_life, [0.5, *[0.05] * 10], rtol=1e-12)
+    assert learn_recency(replace(some, made=None), np.full((60, 2), 0.5), np.ones(60)) is None
 
 
 def lives(rng, events, experts=4, half_life=10.0):

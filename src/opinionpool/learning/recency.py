@@ -39,8 +39,6 @@ from opinionpool.learning.prior import believed_slope
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 
-# From so many resolved events on, and so many forecasts on them with an age above 0.
-FEWEST = 10
 # Sums of weights are that exact.
 ROUNDING = 1e-9
 
@@ -194,19 +192,17 @@ class Counted(NamedTuple):
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """Posterior of half-lives, given the outcomes; None if these are few, or few forecasts on them have an age."""
+    """Posterior of half-lives, given the outcomes (the prior without any); None if no forecast has an age above 0."""
     if forecasts.made is None or forecasts.options is not None:
         return None
     event = forecasts.event_index
     beyond = contrasts(forecasts.probabilities, reference[event], floor)
     source = Duplicates.among_cells(event, forecasts.expert_index, beyond, forecasts.experts).source
     count, age = Counted.of(forecasts, source)
-    used = forecasts.resolved & (weight > 0) & (np.bincount(event, count, len(weight)) > 0)
-    often = np.where(used, weight, 0.0)[event] * count
-    aged = (age > 0) & (often > 0)
-    if min(often[aged].sum(), weight[used].sum()) < FEWEST * (1.0 - ROUNDING):
+    if not (age > 0).any():
         return None
-    typical, some = weighted_median(age[aged], often[aged]), np.flatnonzero(used)
+    typical = weighted_median(age[age > 0], count[age > 0])
+    some = np.flatnonzero(forecasts.resolved & (weight > 0) & (np.bincount(event, count, len(weight)) > 0))
     half_lives = np.array([np.inf, *(typical * each for _ in range(2) for each in HALF_LIVES)])
     absolute = np.repeat([False, True], [1 + len(HALF_LIVES), len(HALF_LIVES)])
     believed = np.full(len(half_lives), (1.0 - STEADY) / (len(half_lives) - 1))
