@@ -60,9 +60,9 @@ class Patterns(NamedTuple):
 class NormalFit(NamedTuple):
     """Fit of a normal regression of maximum likelihood: coefficients and residual covariance."""
 
-    coefficients: Array
-    covariance: Array
-    log_likelihood: tuple[float, ...]
+    coefficients: Array  # (N, q)
+    covariance: Array  # (N, N); of the residuals
+    log_likelihood: tuple[float, ...]  # after each step
     note: Note  # note that forecasts are missing, and on the steps
 
 

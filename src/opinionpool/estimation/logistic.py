@@ -104,9 +104,9 @@ class _Problem:
     """Penalised likelihood as a function of Q coefficients: of the intercept, if there is one, and the weights."""
 
     design: Design
-    penalty: float
-    intercept_penalty: float
-    center: float
+    penalty: float  # λ, on the weights
+    intercept_penalty: float  # λ₀
+    center: float  # c, value to which the penalty draws the weights
 
     @cached_property
     def _first(self) -> int:

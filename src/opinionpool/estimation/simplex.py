@@ -101,9 +101,9 @@ def simplex_weights(
 class _Point(NamedTuple):
     """Weights v of a search, and there: sums of w q and of w over experts present, (2, T), gradient, loss and gap."""
 
-    v: Array
-    pooled: Array
-    score: Array
+    v: Array  # (N,)
+    pooled: Array  # (2, T); sums over experts of w q, and of w
+    score: Array  # (N,); negative gradient of the loss
     loss: float
     gap: float  # the largest derivative of the mean log-likelihood towards one expert
 
@@ -121,10 +121,10 @@ class _Likelihood:
     g = [present]/Σw, the score is Σ u e, and ∇² is Σ u (ee' + eg' + ge').
     """
 
-    q: Array
-    share: Array
-    present: Mask | None
-    passes: float = 0.0
+    q: Array  # (T, N); probabilities that forecasts gave to the outcomes
+    share: Array  # (T,); weights of the events, with sum 1
+    present: Mask | None  # (T, N); None if no forecast is missing
+    passes: float = 0.0  # number of reads of the array so far
 
     @cached_property
     def sample(self) -> tuple[_Likelihood, Index | slice]:

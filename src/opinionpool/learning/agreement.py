@@ -108,7 +108,7 @@ class _Sums:
     own: Array
     others: Array
     product: Array
-    events: float
+    events: float  # weight of the events with several forecasts
     free: int  # K - 1
 
     @classmethod

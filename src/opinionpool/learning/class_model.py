@@ -62,7 +62,7 @@ class Fitted(NamedTuple):
 class Alternatives:
     """Fits for several prior sds (`CLASS_SPREADS`, the first is 0) of differences between classes in weight."""
 
-    found: list[Fitted]
+    found: list[Fitted]  # one fit for each prior standard deviation
 
     @property
     def centre(self) -> Array:

@@ -33,7 +33,7 @@ class ClassWeights:
     prior's) of V experts: the informative ones without duplicates.
     """
 
-    panel: Panel
+    panel: Panel  # with one weight for each expert
 
     @property
     def free(self) -> int:

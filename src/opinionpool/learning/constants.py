@@ -14,9 +14,9 @@ class Dependent(NamedTuple):
     """Assumption on how experts' errors correlate and on what indicates accuracy, with its prior probability."""
 
     kind: str  # "nested" or "common"
-    correlation: float
+    correlation: float  # of the errors of equally accurate experts
     exponent: float  # power of the guide to which accuracies are proportional; 0 if they are equal
-    probability: float
+    probability: float  # before any outcome
     guide: str = "agreement"  # what indicates accuracy: "agreement" or "sharpness"
 
 

@@ -106,7 +106,7 @@ class Nodes:
     probability: Array  # (B,)
     direction: Array  # (B, N); v, mean weights given a sum of 1
     weight_sd: Array  # (B,); τ, standard deviation of the weights given their sum, or 0 if `own` is given
-    sums: Sums
+    sums: Sums  # prior of the sum of the weights
     dependence: tuple[Dependent, ...]  # assumption about dependence at each node
     relative_sd: Array  # (B,); τ in units of s₀/√N
     free: int = 1  # coefficients of the intercept, K - 1

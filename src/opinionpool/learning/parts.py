@@ -28,9 +28,9 @@ Kind = TypeVar("Kind", bound=np.generic)
 class PartsSource:
     """Source of forecasts that come in several parts, such as files, of which a sample is kept in memory."""
 
-    sample: Forecasts
+    sample: Forecasts  # events that are kept in memory
     prior: float | Array | None  # shared by all events; None if it is estimated or each event has its own
-    seen: Seen
+    seen: Seen  # counts over all events
     frequencies: Array  # (S,); how often each event of the sample counts
     parts: Callable[[], Iterator[Forecasts]] | None  # all events; None if they are the sample
 

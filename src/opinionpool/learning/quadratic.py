@@ -263,8 +263,8 @@ def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
 class Level(NamedTuple):
     """Posterior of common and topics' coefficients, at one assumed variance between topics."""
 
-    found: Approximation
-    log_prior: float
+    found: Approximation  # posterior of the common coefficients
+    log_prior: float  # log of the prior probability of this variance
     gain: Array  # (G, P, P); covariances of topics' coefficients given the common coefficients
     at_zero: Array  # (G, P); means of topics' coefficients if the common ones are 0
     follow: Array  # (G, P, Q); derivatives of these means by the common coefficients
@@ -288,8 +288,8 @@ class Level(NamedTuple):
 class Levels:
     """Posterior by a quadratic expansion at each assumed variance between topics; without topics, just one."""
 
-    about: Arrow
-    each: tuple[Level, ...]
+    about: Arrow  # expansion of the log-likelihood
+    each: tuple[Level, ...]  # one for each of `TOPICS`
 
     @classmethod
     def of(cls, about: Arrow, nodes: Nodes) -> Levels:

@@ -27,7 +27,7 @@ MOST_NAMED = 6
 class TopicShift(NamedTuple):
     """Effects of topics on the answers about T events."""
 
-    effects: TopicEffects
+    effects: TopicEffects  # of all topics that were learned
     at: Index  # (T,); position of each event's topic; G for a new topic, G + 1 for an event without a topic
     beyond: Array  # (T, K - 1); L* − L°, which slopes multiply
     contrasts: Array | None = None  # (T, N, K - 1); debiased, none missing; None where effects need none

@@ -58,10 +58,10 @@ class _WeightPrior:
     """Prior of the experts' weights that follows from beliefs about them, given one correlation."""
 
     believed: Believed
-    rho: float
-    mean: Array
-    free: int
-    slope: float
+    rho: float  # correlation of the experts
+    mean: Array  # (N,); prior mean of the weights
+    free: int  # K - 1, or 1 if events have options of their own
+    slope: float  # relative standard deviation of the sum of the weights
 
     @property
     def noise(self) -> float:

@@ -238,7 +238,7 @@ class MixedCorrelation:
     weights are averages over the models (model.md, section 8), which the average correlation would not give.
     """
 
-    models: tuple[Dependence, ...]
+    models: tuple[Dependence, ...]  # each for the same N experts
     share: Array  # (models,); at least 0; they add up to 1
     signal: Array | None = None  # (models, N); experts' signals in each model over those in the panel; 1 if None
 

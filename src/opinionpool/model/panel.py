@@ -52,8 +52,8 @@ class PoolingPanel(Tabular, ABC):
         "settings": "Floors of probabilities, and the moderation of extreme forecasts.",
     }
 
-    parts: Solver
-    bias_ratios: Array
+    parts: Solver  # the model: features of the experts, or class means
+    bias_ratios: Array  # (N, K - 1); biases as log-ratios
     names: tuple[str, ...]
     classes: tuple[object, ...]
     settings: Settings

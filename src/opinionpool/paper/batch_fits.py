@@ -46,7 +46,7 @@ class LogPools:
 class LogisticPools:
     """Logarithmic pools fitted by logistic regression, and which samples have separated outcomes."""
 
-    pools: LogPools
+    pools: LogPools  # fitted to each sample
     separated: Mask  # (B,); True if the likelihood has no maximum
     # coefficients that separate the outcomes of such samples: the likelihood grows as they are multiplied
     limit: LogPools

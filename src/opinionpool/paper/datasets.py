@@ -121,7 +121,7 @@ class Expected:
 
     gaussian: Array
     independent: Array
-    average: Array
+    average: Array  # of the simple average of probabilities
 
     def of(self, method: str) -> Array:
         """Return the expected scores of `method`, (P,): "logistic" as the Gaussian pool, "linear" as the average."""

@@ -62,7 +62,7 @@ class Kind:
 
     name: str  # name of the type in files
     python: type
-    fields: Mapping[str, Any]
+    fields: Mapping[str, Any]  # type of each field, by name
     take: Callable[[Any], Mapping[str, Any]]  # from an object to its fields
     # from the fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together
     make: Callable[..., Any]

@@ -32,7 +32,7 @@ class Rival:
     """Competitor of the pools: a classifier, to be fitted to experts' log-odds, or given probabilities of T events."""
 
     name: str
-    classifier: Any = None
+    classifier: Any = None  # with `fit` and `predict_proba`; None if probabilities are given
     probabilities: Array | None = None  # (T,) or (T, K)
 
     @classmethod
@@ -289,7 +289,7 @@ class _Run:
     progress: Callable[[float], None] | None  # called with the share of work done
     notes: list[Note] = field(default_factory=list)
     counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)  # (pool, code): (fits, text)
-    fits: int = 0
+    fits: int = 0  # number of fits of each pool so far
 
     def all_events(self) -> dict[str, Array]:
         """Return in-sample answers of the pools that can be fitted, by name; add a note on each pool that cannot."""

@@ -72,11 +72,11 @@ ENTRY = np.dtype([("key", "<u8"), ("content", "<u8"), ("outcome", "<i4"), ("weig
 class Entry(NamedTuple):
     """Ledger entry of an event that was learned from: hashes of its id and forecasts, outcome, weight, time."""
 
-    key: int
-    content: int
+    key: int  # hash of the id
+    content: int  # hash of forecasts and prior
     outcome: int
     weight: float
-    at: float
+    at: float  # when it was resolved, in the unit of the half-life
 
 
 class _Run(NamedTuple):
