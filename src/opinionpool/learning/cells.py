@@ -92,12 +92,12 @@ class Cells:
 
     @cached_property
     def lengths(self) -> Array:
-        """Squared length of each row's signature, (M,)."""
+        """Squared length of each row's signature (log-ratios that point to the outcome), (M,)."""
         return inner(self.signs, self.signs)
 
     @cached_property
     def length(self) -> float:
-        """Mean squared length of the rows' signatures."""
+        """Mean squared length of the rows' signatures (log-ratios that point to the outcome)."""
         return float(self.lengths.mean())
 
     @cached_property
@@ -106,7 +106,7 @@ class Cells:
         return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
 
     def regressions(self, values: Array) -> Regressions:
-        """Return the sums for a regression per expert, (N,), of log-ratios `values` (M, K - 1) on signatures."""
+        """Sums for a regression per expert, (N,), of log-ratios `values` (M, K - 1) on those that point to outcomes."""
         count, signature, square = self.counted
         return Regressions(count, signature, self.by_expert(values), square, self.by_expert(inner(self.signs, values)))
 

@@ -110,13 +110,13 @@ class Centre:
         return replace(self, bias=moved[0], contrast=moved[1])
 
     def ridge(self, worth: float, length: float, *, biased: bool) -> tuple[Array | float, Array]:
-        """Ridge of `Regressions.solve` if the prior means count as `worth` forecasts beside what the beliefs count."""
+        """Ridge penalties for `Regressions.solve`: prior means count as `worth` forecasts beside what beliefs count."""
         return (worth + self.bias_worth if biased else np.inf), (worth + self.worth) * length
 
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Hierarchical fit: centres that experts' features are shrunken to, and sums from which the features follow."""
+    """Hierarchical fit: centres to which experts' bias, contrast and spread are shrunken, and the sums behind these."""
 
     centre: Centre
     correlation: float  # of the errors of forecasts on an event

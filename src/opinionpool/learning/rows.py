@@ -139,19 +139,19 @@ class SparseContrasts(_Events):
         return Agreement.among(self.event, self.expert, given, self.weight, n, options=options)
 
     def signatures(self, outcomes: Index) -> Array:
-        """Whitened signature of each of `outcomes` (T,), (T, K - 1): log-ratios that point towards what happened."""
+        """Signature of each of `outcomes`, (T, K - 1): log-ratios, in orthonormal coordinates, that point to it."""
         signs = signature(self.free + 1)[outcomes]
         return whitened(signs if self.absent is None else levelled(signs, self.absent))
 
     def regressed(self, contrasts: Array) -> Cells:
-        """Rows for regressions of `contrasts` (M, K - 1) on the signatures of their events' outcomes."""
+        """Rows for regressions of `contrasts` (M, K - 1) on log-ratios that point to the outcomes (signatures)."""
         return self._regressed.with_contrasts(
             whitened(contrasts if self.absent is None else levelled(contrasts, self.absent[self.event]))
         )
 
     @cached_property
     def _regressed(self) -> Cells:
-        """Rows for regressions on the signatures of outcomes, of contrasts to be filled in."""
+        """Rows like those of `regressed`, with contrasts that are still to be filled in."""
         signs, weight = self.signatures(self.outcomes)[self.event], self.weight[self.event]
         own = None if self.sizes is None else np.asarray(self.sizes - 1.0, dtype=np.float64)
         return Cells(self.event, self.expert, signs, signs, weight, len(self.weight), len(self.experts), own)
@@ -216,7 +216,7 @@ class DenseContrasts(_Events):
         return SparseContrasts(event=kept // n, expert=kept % n, contrasts=flat.take(kept, axis=0), **about)
 
     def regressed(self, contrasts: Array) -> Cells:
-        """Rows for regressions of `contrasts` (T, N, K - 1) on signatures of outcomes, where forecasts are there."""
+        """Rows for regressions of `contrasts` (T, N, K - 1), if not missing, on log-ratios that point to outcomes."""
         some, flat = self.cells, contrasts.reshape(-1, self.free)
         complete = len(some.event) == len(flat)
         return some.regressed(flat if complete else flat.take(some.event * len(self.experts) + some.expert, axis=0))
