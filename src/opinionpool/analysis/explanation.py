@@ -346,7 +346,7 @@ def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | 
 
 
 def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
-    """Notes on experts with negative weights, saying why; experts who add nothing to this answer are left out."""
+    """Notes on experts with negative weights, with the reason, except those who add nothing; `present`: positions."""
     if found.weights is None:
         return []
     nonzero = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)

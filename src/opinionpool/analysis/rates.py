@@ -396,7 +396,7 @@ def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:
-    """Most probable shares of the classes in each group, (G, K), by EM, shrunken slightly towards 1/K."""
+    """Most probable shares of classes in each group, (G, K), by EM, from `ratios` (T, K) and `outcome` (-1: open)."""
     k = ratios.shape[1]
     share = np.full((groups, k), 1.0 / k)
     known = np.eye(k)[outcome] * (outcome >= 0)[:, None]
@@ -410,7 +410,7 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
 
 
 def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
-    """Part of the information about a class's share that is left if the other classes' mix is unknown too, (G, K)."""
+    """Part of the information on a class's share, (G, K), left if the others' mix is unknown; `each`: posterior."""
     groups, k = share.shape
     if k == 2:
         return np.ones((groups, k))
@@ -426,7 +426,7 @@ def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
 
 
 def _notes(names: Sequence[str], unlikely: Array) -> tuple[Note, ...]:
-    """Note on groups in which experts seem to err otherwise than in the others (p-values); empty if there are none."""
+    """Note on groups in which experts seem to err otherwise (p-value in `unlikely`); empty if there are none."""
     found = [name for name, p in zip(names, unlikely, strict=True) if p < UNLIKE / len(names)]
     if not found:
         return ()
@@ -486,7 +486,7 @@ def _mean(values: Array, group: Index, size: Index) -> Array:
 
 
 def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, known: Mask) -> tuple[Array, Array]:
-    """Vote shares corrected for sensitivity, specificity (Rogan & Gladen 1978), and variances; NaN if unknown."""
+    """Shares of `majority` votes corrected by sensitivity and specificity (Rogan & Gladen 1978), and variances."""
     counts = np.array([[(known & (happened == y)).sum(), majority[known & (happened == y)].sum()] for y in (0.0, 1.0)])
     if not counts[:, 0].all():
         return np.full_like(vote, np.nan), np.full_like(vote, np.nan)
@@ -501,7 +501,7 @@ def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, kn
 
 
 def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Index, groups: int) -> tuple[Array, Array]:
-    """PPI++ means (Angelopoulos et al. 2023) and variances, (G,); groups with < 3 outcomes use all groups' moments."""
+    """PPI++ (Angelopoulos et al. 2023): means of `happened`, helped by `opinion`, by group, and variances."""
     if known.sum() < 3:
         return np.full(groups, np.nan), np.full(groups, np.nan)
     own = np.bincount(group[known], minlength=groups)

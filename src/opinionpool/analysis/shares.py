@@ -292,7 +292,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
-    """P-value, (G,), of Rao's score test that a group's scores are distributed as all groups' with equal outcomes."""
+    """P-value, (G,), of Rao's score test that a group's scores, given the outcome and `line`, are as in all groups."""
     from scipy.special import chdtrc
 
     counts, odds = data.counts * data.answered, np.exp(data.log_odds(line))

@@ -205,7 +205,7 @@ def open_page(
 
 
 def _data(reading: Reading | None, panel: str | None, model: str | None) -> tuple[PageData, Assessment | None]:
-    """What the page answers from, and the assessment with which it begins; None lets the page choose that."""
+    """What the page answers from (files, saved pool `model`), and its first assessment; None: the page chooses."""
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.answer import PageData, Source
     from opinionpool.page.assessment import blank, with_beliefs

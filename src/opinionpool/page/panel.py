@@ -280,7 +280,7 @@ def _common(inputs: PageInputs, setting: _Setting) -> Html:
 
 
 def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
-    """Select box for how many resolved events `belief` is worth; "not assessed" if it is None."""
+    """Select box for how many resolved events `belief` is worth, "not assessed" if None, of the control `do`."""
     options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):

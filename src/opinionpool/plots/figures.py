@@ -74,7 +74,7 @@ def figure() -> tuple[Figure, Axes]:
 
 
 def save(drawing: Figure, stem: Path) -> list[Path]:
-    """Write a figure as SVG and PNG, reproducible byte by byte, and return both paths."""
+    """Write a figure, always the same byte for byte, as SVG and PNG to `stem` with these endings; return both paths."""
     paths = [stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")]
     with styled():
         with replacing(paths[0]) as file:

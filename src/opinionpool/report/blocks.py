@@ -98,7 +98,7 @@ def document(title: str, style: str, body: Html, data: str = "") -> Html:
 
 
 def report_document(kicker: str, title: str, heading: str, below: str, parts: Iterable[Block], links: str = "") -> Html:
-    """Return a report as an HTML document: `kicker` (small), `heading`, the line `below`, `links`, then `parts`."""
+    """Return a report as HTML: its title, `kicker` and `heading` on top, the line `below`, `links`, and `parts`."""
     header = '<header><p class="kicker">{}</p><h1>{}</h1><p>{}</p></header>\n{}<main>\n{}\n</main>\n{}'
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
     body = markup(header, kicker, heading, below, links, rendered(parts), footer)
@@ -158,7 +158,7 @@ def paragraph(content: str, kind: str = "") -> Html:
 
 
 def words(*sentences: str, kind: str = "") -> Html:
-    """Return a paragraph made of several sentences, of which empty ones are left out."""
+    """Return a paragraph of the CSS class `kind`, made of several sentences; empty ones are left out."""
     return paragraph(joined([each for each in sentences if each], " "), kind)
 
 
@@ -209,7 +209,7 @@ def _beside(first: Iterable[Any], second: Iterable[Any]) -> Iterable[tuple[Any, 
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", words: int = 1) -> Table:
-    """Return a table of text cells by row; the first `words` columns are words, the others are aligned as numbers."""
+    """Table with the header `header` and text cells `rows`; all columns after the first `words` are numbers."""
     cells = list(zip(*rows, strict=True)) or [()] * len(header)
     columns = [
         Column(title, values, title, str if i < words else as_is, page=str)
@@ -219,7 +219,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
 
 
 def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind: str = "stack") -> list[Block]:
-    """Return the first `first` rows as a table, and the next, `most` in all, as a table that is folded below it."""
+    """Table of the first `first` rows, and below it, folded, one of the next, `most` in all; `noun`: what a row is."""
     rows = len(columns[0].values)
     parts: list[Block] = [Table([column.take(range(min(first, rows))) for column in columns], kind=kind)]
     if rows > first:
@@ -233,7 +233,7 @@ def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind
 
 
 def figure(drawing: Html, caption: str = "", kind: str = "") -> Html:
-    """Return a drawing with its caption as an HTML figure."""
+    """Return a drawing with its caption as an HTML figure of the CSS class `kind`."""
     below = markup("<figcaption>{}</figcaption>", caption) if caption else ""
     return markup(f"<figure{_class(kind)}>{{}}{{}}</figure>", drawing, below)
 
@@ -265,7 +265,7 @@ def cards(shown: Sequence[Card]) -> Html:
 
 
 def details(summary: str, parts: Sequence[Block], ident: str = "") -> Html:
-    """Return blocks that are folded until the reader clicks `summary`."""
+    """Return blocks that are folded until the reader clicks `summary`; `ident` is their HTML id."""
     start = f'<details id="{ident}">' if ident else "<details>"
     return markup(start + "<summary>{}</summary>{}</details>", summary, rendered(parts))
 
@@ -281,7 +281,7 @@ def definitions(entries: Iterable[tuple[str, str]]) -> Html:
 
 
 def typed_code(content: str, ident: str = "") -> Html:
-    """Return a text that the reader is to type, such as a command, in a code block."""
+    """Return a text that the reader is to type, such as a command, in a code block with the HTML id `ident`."""
     start = f'<pre id="{ident}" tabindex="0">' if ident else "<pre><code>"
     return markup(start + ("{}</pre>" if ident else "{}</code></pre>"), content)
 

@@ -59,7 +59,7 @@ NAMES = dict(
 
 
 def move_columns(found: Diff, most: int | None = None) -> list[Column]:
-    """Return columns with a row for each answer that moved, or each of its classes, the largest change first."""
+    """Columns with a row for each of the `most` answers that moved most, or for each class of these."""
     moves = found.moves[:most]
     classes = any(move.label is not None for move in moves)
     parts = list(zip(*(move.parts for move in moves), strict=True)) or [()] * len(STEPS)
@@ -81,7 +81,7 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 
 def change_columns(found: Diff, most: int | None = None) -> list[Column]:
-    """Return columns with a row for each expert, by decreasing change of weight between the two pools."""
+    """Return columns with a row for each of the `most` experts whose weights changed most."""
     experts = found.experts[:most]
     columns = [Column("expert", [each.expert for each in experts], "expert")]
     for number, feature in enumerate(("weight", "calibration", "accuracy", "bias")):

@@ -64,7 +64,7 @@ def number(x: float) -> str:
 
 
 def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind: str = "") -> Html:
-    """Return an SVG figure of the given size from SVG `parts`; `says` describes it for screen readers."""
+    """Return an SVG figure, of the CSS class `kind`, from SVG `parts`; `says` describes it for screen readers."""
     label = f' class="{kind}"' if kind else ""
     label += f' width="{number(width)}"' if kind == "broad" else ""
     size = f'viewBox="0 0 {number(width)} {number(height)}"'
@@ -94,32 +94,32 @@ def shortened(content: str, most: int) -> str:
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Html:
-    """Return a straight SVG line."""
+    """Return a straight SVG line, of the CSS class `kind`, from (x1, y1) to (x2, y2)."""
     ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
     return Html(f'<line class="{kind}" {ends}/>')
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str) -> Html:
-    """Return an SVG rectangle."""
+    """Return an SVG rectangle of the CSS class `kind`, whose upper left corner is at (x, y)."""
     size = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
     return Html(f'<rect class="{kind}" {size}/>')
 
 
 def path(points: Sequence[tuple[float, float]], kind: str) -> Html:
-    """Return an SVG line that connects `points`."""
+    """Return an SVG line, of the CSS class `kind`, that connects `points`."""
     steps = "L".join(f"{number(x)} {number(y)}" for x, y in points)
     return Html(f'<path class="{kind}" d="M{steps}"/>')
 
 
 def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], kind: str) -> Html:
-    """Return the SVG area between the lines from (x, low) to (x, high), in pixels."""
+    """Return the SVG area, of the CSS class `kind`, between the lines from (x, low) to (x, high), in pixels."""
     there, back = list(zip(x, low, strict=True)), list(zip(x, high, strict=True))[::-1]
     steps = "L".join(f"{number(a)} {number(b)}" for a, b in [*there, *back])
     return Html(f'<path class="{kind}" d="M{steps}Z"/>')
 
 
 def dot(x: float, y: float, kind: str, radius: float = 3.5) -> Html:
-    """Return an SVG circle at (x, y)."""
+    """Return an SVG circle, of the CSS class `kind`, at (x, y)."""
     return Html(f'<circle class="{kind}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"/>')
 
 
@@ -308,7 +308,7 @@ def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
 
 
 def interval_bar(p: float, low: float | None, high: float | None, forecasts: Sequence[float] = ()) -> Html:
-    """Return a small chart, from 0 to 1, of a probability, its interval and the experts' forecasts."""
+    """Return a small chart, from 0 to 1, of `p`, its interval from `low` to `high`, and the experts' forecasts."""
     x = Scale(0.0, 1.0, 6, 114)
     parts = [line(x(0), 11, x(1), 11, "grid"), line(x(0.5), 7, x(0.5), 15, "grid")]
     parts += [line(x(q), 4, x(q), 18, "one") for q in sorted(set(forecasts))[:TICKED]]
@@ -327,7 +327,7 @@ def range_bar(p: float, low: float, high: float) -> Html:
 
 
 def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]) -> Html:
-    """Return a small chart of a weight and its interval; `ends` is the range that the charts of all weights share."""
+    """Return a small chart of a weight and its interval; `ends` is the range that all weights' charts share."""
     x = Scale(*ends, 6, 114)
     parts = [line(x.start, 11, x.end, 11, "grid"), line(x(0), 3, x(0), 19, "zero")]
     if math.isfinite(low):
@@ -387,7 +387,7 @@ def odds(p: float) -> float:
 
 
 def probability_scale(low: float, high: float, start: float = LEFT, end: float = WIDTH - 18) -> Scale:
-    """Return a scale for probabilities from `low` to `high`, linear in log-odds, with a margin at both ends."""
+    """Scale for probabilities, linear in log-odds; `low` to `high`, with margins, takes pixels `start` to `end`."""
     a, b = odds(low), odds(high)
     room = max(0.08 * (b - a), 0.25)
     return Scale(float(logodds.expit(a - room)), float(logodds.expit(b + room)), start, end, odds)
@@ -403,7 +403,7 @@ def legible(x: Scale) -> list[float]:
 
 
 def axis(x: Scale, bottom: float) -> list[Html]:
-    """Return the axis below a drawing: ticks in per cent, with vertical grid lines."""
+    """Return the axis below a drawing, at y = `bottom`: ticks in per cent, with vertical grid lines."""
     parts = list[Html]()
     for tick in legible(x):
         parts.append(line(x(tick), 0, x(tick), bottom, "grid"))
@@ -415,7 +415,7 @@ MOST_STEPS = 16
 
 
 def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:
-    """Return a waterfall chart: bars from the prior to the answer, probabilities of class `at`, one for each expert."""
+    """Waterfall chart of class `at`: bars from the prior to the answer, one for each expert; `what` names it in words."""
     found = steps(why, at)
     answer = of_class(why.probability, at)
     start = found[0].before if found else answer
@@ -492,7 +492,7 @@ class Mark(NamedTuple):
 
 
 def strip(marks: Sequence[Mark], interval: tuple[float, float] | None, says: str) -> Html:
-    """Return a chart of `marks` (experts, averages, the answer) on one line from 0% to 100%."""
+    """Return a chart of `marks` (experts, averages, the answer) on one line from 0% to 100%; `says` describes it."""
     x = Scale(0.0, 1.0, 16, WIDTH - 20)
     parts = []
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -521,7 +521,7 @@ def shape(kind: str, x: float, y: float) -> Html:
 
 
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
-    """Chart with a bar for each effect, longest first, from the answer; bars are open if a value was assumed."""
+    """Chart of effects on `answer`, called `what`, longest bar first, and of a `threshold`; open bars: value assumed."""
     shown = effects[:BARS]
     names = [effect_name(replace(each, expert=shortened(each.expert, 14))) for each in shown]
     ends = [answer, *(end for each in shown for end in each.answers)]

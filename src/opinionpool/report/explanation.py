@@ -417,7 +417,7 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
 
 
 def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
-    """Return the clause on why answer `p` lies above or below all forecasts; empty if it lies between two of them."""
+    """Clause on why answer `p` (class `at`) lies above or below all forecasts; empty if it lies between two."""
     given = [of_class(q, at) for q in why.probabilities]
     if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
         return ""
@@ -436,7 +436,7 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
 
 
 def _contributions(f: Findings, why: Explanation, at: int) -> list[Block]:
-    """Return the table of forecasts on an event, each with its weight and the answer without it, and a note."""
+    """Return the table of an event's forecasts, their weights, and the answer (class `at`) without each; and a note."""
     if not why.experts:
         return []
     titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "answer without it"}

@@ -160,7 +160,7 @@ def _bounded(p: float) -> str:
 
 
 def rate_facts(found: Rates, labels: str) -> dict[str, object]:
-    """Return facts for JSON on the shares by group: options, differences of groups, the share of all events."""
+    """Facts for JSON on groups' shares: options (`labels`, level), differences of groups, share of all events."""
     every = None if found.total_ is None else dict(zip(("rate", "low", "high"), found.total_, strict=False))
     differences = list(records(rate_differences(found)))
     facts = {"labels": labels, "level": found.level, "by_outcomes": found.by_outcomes_}

@@ -332,7 +332,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
-    """Return column widths that fit into `room`: the widest text column is narrowed again and again, numbers never."""
+    """Column widths that fit into `room`: the widest text column is narrowed repeatedly, to `least`; numbers never."""
     while room is not None and _total(widths) > room:
         narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
         if not narrowable:
@@ -342,7 +342,7 @@ def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least:
 
 
 def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    """Yield the lines of a table row; text that is too wide for its column continues on the next line."""
+    """Yield the lines of a table row, columns with `right` aligned right; text too wide for its column is folded."""
     parts = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
     for i in range(max(map(len, parts))):
         cells = []
