@@ -415,7 +415,7 @@ MOST_STEPS = 16
 
 
 def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:
-    """Waterfall chart of class `at`: bars from the prior to the answer, one for each expert; `what` names it in words."""
+    """Waterfall chart of class `at`: bars from the prior to the answer, one for each expert, with the text `what`."""
     found = steps(why, at)
     answer = of_class(why.probability, at)
     start = found[0].before if found else answer
@@ -521,7 +521,7 @@ def shape(kind: str, x: float, y: float) -> Html:
 
 
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
-    """Chart of effects on `answer`, called `what`, longest bar first, and of a `threshold`; open bars: value assumed."""
+    """Chart of effects on `answer`, called `what`, largest first, and of a `threshold`; open bars: value assumed."""
     shown = effects[:BARS]
     names = [effect_name(replace(each, expert=shortened(each.expert, 14))) for each in shown]
     ends = [answer, *(end for each in shown for end in each.answers)]
