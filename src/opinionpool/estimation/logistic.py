@@ -64,7 +64,7 @@ def logistic_fit(
     center: float | None = None,
     intercept_penalty: float = 0.0,
 ) -> LogisticFit:
-    """Fit weights and intercept by maximum likelihood, penalised or not, to contrasts (T, N) or (T, N, K - 1).
+    """Fit weights and intercept for outcomes `s` to regressors `x` (T, N) or (T, N, K - 1) by (penalised) likelihood.
 
     If the outcomes are separated, so that the likelihood has no maximum, the answer is the most probable one under
     normal beliefs: each weight has mean `center` and variance 1/N, so that their sum, like the slope of the

@@ -116,7 +116,7 @@ class ForecastRows:
         return pair_products(event, whitened(scaled), len(self.outcomes))
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sums over events and pairs of experts: of products of residuals from `expected` over `spread`, and of 1."""
+        """Sum over events and pairs of experts of products of (ratio − `expected`) / `spread`, and number of pairs."""
         products, pairs = self.products(expected, spread)
         return float(self.weight @ products), float(self.weight @ pairs)
 

@@ -363,7 +363,7 @@ class Statistics:
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sums over events and pairs of experts: of products of residuals from `expected` over `spread`, and of 1."""
+        """Sum over events and pairs of experts of products of (ratio − `expected`) / `spread`, and number of pairs."""
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():

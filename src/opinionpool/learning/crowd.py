@@ -343,7 +343,7 @@ class _AtLimit:
 
     @property
     def panels(self) -> list[Pooled]:
-        """Forecasts on `judged` events, pooled by A panels with accuracies by agreement, then by two with learned."""
+        """Forecasts on `judged` events pooled by A panels with accuracies by agreement and two with learned ones."""
         worths, models, features, agreeing = self.chosen
         otherwise, cells = averaged(self.features_otherwise, worths), self.judged[2]
         own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
@@ -451,7 +451,7 @@ def _together(common: Parts, nested: Parts) -> Parts:
 
 
 def _sizes(cells: Cells) -> Array:
-    """Sum of squared contrasts of each event, (T,), along which a sample is spread; near ties are broken."""
+    """Squares of log-ratios less the prior's, summed by event, (T,), along which a sample is spread, ties broken."""
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])

@@ -190,7 +190,7 @@ class Hierarchy:
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
-        """Posterior variances, (3, N), of log-ratios of bias, of contrast and log spread; `worth` as in `features`."""
+        """Posterior variances of each expert's bias, contrast and log spread, (3, N); `worth` as in `features`."""
         own, variance = self.effects(worth), (1.0 - self.correlation) * self._variance(worth)
         # A variance has been seen so often as its worth and its forecasts say, each time with one of twice its square.
         of_spread = 0.5 / (worth + self.centre.worth + self.sums.count)

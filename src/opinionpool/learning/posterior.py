@@ -31,7 +31,7 @@ KNOWN = 1e-12
 
 
 class Limits(NamedTuple):
-    """Alternative limits to which extreme contrasts are moderated, with their probabilities and mean coefficients."""
+    """Alternative limits to which extreme forecasts are moderated, with their probabilities and mean coefficients."""
 
     limit: Array  # (L,)
     probability: Array  # (L,)

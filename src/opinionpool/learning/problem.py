@@ -168,7 +168,7 @@ class Problem:
 
     @cached_property
     def expected(self) -> Array:
-        """Log-ratios of the prior, L°, (T, K - 1)."""
+        """Log-ratios L° of each event's prior, which an uninformed forecast would have, (T, K - 1)."""
         return logodds.prior_log_ratios(self.reference)
 
     @property

@@ -105,7 +105,7 @@ class Arrow(NamedTuple):
         return float(common @ self.common.curvature @ common)
 
     def without_topics(self, root: Array) -> tuple[Quadratic, Array]:
-        """Expansion in θ only, topics' φ_g ~ N(0, root root') integrated out; covariances of φ_g given θ, (G, P, P)."""
+        """Expansion in θ only, with φ_g ~ N(0, root root') integrated out; covariances of φ_g given θ, (G, P, P)."""
         if not len(self.slope):
             return self.common, self.curvature
         inner = root.T @ self.curvature @ root + np.eye(len(root))

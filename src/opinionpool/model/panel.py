@@ -235,8 +235,9 @@ class PoolingPanel(Tabular, ABC):
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
         """Return the experts' contributions to the pooled log-odds, (..., N), or (..., N, K) if K > 2.
 
-        The contributions w_i C_i, 0 where missing, add up to the pooled log-odds less the prior's, before the answer's
-        floor. If K > 2 they are centred over the classes.
+        A contribution, 0 where missing, is the weight times what the forecast's log-odds exceed the prior's and the
+        bias by. All add up to the pooled log-odds less the prior's, before the answer's floor. If K > 2 they are
+        centred over the classes.
         """
         batch = self.read(probabilities, prior)
         return batch.as_asked(
