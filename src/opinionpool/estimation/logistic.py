@@ -137,7 +137,7 @@ class _Problem:
 
     @cached_property
     def _extents(self) -> Array:
-        """Largest absolute regressors of each expert, less `_shift`, (N, K - 1)."""
+        """Largest absolute value of each expert's regressors, after `_shift` is subtracted, (N, K - 1)."""
         x = np.moveaxis(self.design.columns, -1, 0)
         return np.asarray(np.maximum(x.max(axis=0) - self._shift, self._shift - x.min(axis=0)))
 

@@ -106,7 +106,7 @@ class Cells:
         return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
 
     def regressions(self, values: Array) -> Regressions:
-        """Sums for a regression per expert, (N,), of log-ratios `values` (M, K - 1) on those that point to outcomes."""
+        """Return sums to regress log-ratios `values` (M, K - 1) on signatures, which point to outcomes, by expert."""
         count, signature, square = self.counted
         return Regressions(count, signature, self.by_expert(values), square, self.by_expert(inner(self.signs, values)))
 

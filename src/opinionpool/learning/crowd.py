@@ -213,7 +213,7 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
 
 
 def _moderated(task: SparseContrasts, limit: float) -> Cells:
-    """Rows for regressions of log-ratios less the prior's, moderated to `limit`, on those that point to outcomes."""
+    """Rows to regress log-ratios less the prior's, moderated to `limit`, on signatures, which point to the outcomes."""
     absent = task.absent
     return task.regressed(Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event]))
 

@@ -175,7 +175,7 @@ def _weighed(
 def _compared(
     found: list[tuple[float, Array]], prior: tuple[float, ...], likelihoods: list[Likelihood], nodes: Nodes
 ) -> list[tuple[float, Array]]:
-    """Log marginal likelihood and mean weights by limit: `found`, by a sample; by all events if several are likely."""
+    """Log marginal likelihood and mean weights by limit: of all events if several limits are likely, else `found`."""
     probability = posterior_probabilities([score for score, _ in found], prior)
     still = probability > OPEN
     if np.count_nonzero(still) == 1:

@@ -213,7 +213,7 @@ class Posterior(Tabular):
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
     ) -> tuple[Array, Array, Array]:
-        """Posterior of log-odds less the answer's, as M normals: probabilities (M,), means and sds (M, T, C).
+        """Posterior of log-odds less the answer's log-odds, as M normals: probabilities (M,), means and sds (M, T, C).
 
         C is K or, for two classes, 1: the second class only.
         """

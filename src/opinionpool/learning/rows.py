@@ -144,7 +144,7 @@ class SparseContrasts(_Events):
         return whitened(signs if self.absent is None else levelled(signs, self.absent))
 
     def regressed(self, contrasts: Array) -> Cells:
-        """Rows for regressions of `contrasts` (M, K - 1) on log-ratios that point to the outcomes (signatures)."""
+        """Return rows to regress `contrasts` (M, K - 1) on signatures, log-ratios that point to the outcomes."""
         return self._regressed.with_contrasts(
             whitened(contrasts if self.absent is None else levelled(contrasts, self.absent[self.event]))
         )
@@ -216,7 +216,7 @@ class DenseContrasts(_Events):
         return SparseContrasts(event=kept // n, expert=kept % n, contrasts=flat.take(kept, axis=0), **about)
 
     def regressed(self, contrasts: Array) -> Cells:
-        """Rows for regressions of `contrasts` (T, N, K - 1), if not missing, on log-ratios that point to outcomes."""
+        """Return rows to regress `contrasts` (T, N, K - 1) on signatures, log-ratios that point to the outcomes."""
         some, flat = self.cells, contrasts.reshape(-1, self.free)
         complete = len(some.event) == len(flat)
         return some.regressed(flat if complete else flat.take(some.event * len(self.experts) + some.expert, axis=0))

@@ -163,7 +163,7 @@ class _WeightPrior:
         return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
 
     def _jacobians(self) -> tuple[Array, Array]:
-        """Derivatives of the weights κ/√m R⁻¹√m by log accuracies log m, (N, N), and by the correlation, (N, 1)."""
+        """Derivatives of the experts' weights by their log accuracies, (N, N), and by the correlation, (N, 1)."""
         believed, n = self.believed, len(self.mean)
         size = np.sqrt(believed.accuracy.value)
         among = believed.parts(self.rho).dependence
