@@ -34,10 +34,10 @@ CASES = """
  16 maximum_likelihood_of_the_log_pool_is_not_penalised
  17 separated_outcomes
  18 errors_name_the_cause_and_the_way_out too_few_events_for_the_data_alone_name_what_is_needed
- 20 complements_share_one_weight
+ 20 clones_and_complements_share_their_weight_equally
  21 more_experts_than_events_are_refused_by_rank_or_shrunk
  22 three_independent_experts_count_the_prior_once
- 24 clones_share_their_weight_equally
+ 24 clones_and_complements_share_their_weight_equally
  26 the_variance_has_divisor_events_less_two
  27 example_of_section_4_3
  28 geometric_mean_is_that_of_odds
