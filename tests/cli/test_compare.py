@@ -9,23 +9,20 @@ from opinionpool.pools.registry import POOLS
 from opinionpool.report.comparison import verdict_lines
 from opinionpool.scoring.compare import Comparison, ExpertScore, PoolScore
 from opinionpool.scoring.intervals import Difference
+from tests.panels import panel
 
 # Without times and levels.
 USUAL = {name for name, pool in POOLS.items() if not (pool.timed or pool.of_levels)}
 
 
-def crowd(events=60, experts=3, extra="", seed=0):
-    """A wide table of experts who share an error; `extra` makes a header and a cell for each event."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(events) % 2
-    odds = 1.5 * (2 * y[:, None] - 1) + rng.normal(size=(events, 1)) + 1.5 * rng.normal(size=(events, experts))
-    q = 1 / (1 + np.exp(-odds))
-    header = ["event", *(f"e{i}" for i in range(experts)), "outcome"]
-    rows = [[f"q{t}", *(f"{x:.4f}" for x in q[t]), str(y[t])] for t in range(events)]
-    if extra:
-        header.append(extra)
-        for t, row in enumerate(rows):
-            row.append(f"2025-01-{t % 28 + 1:02d}" if extra == "time" else f"g{t % 7}")
+def crowd(events=60, experts=3, times=False):
+    """A wide table of experts who share an error, with times if they are asked for."""
+    f = panel(events, experts, signal=1.5, own=1.5)
+    header = ["event", *(f"e{i}" for i in range(experts)), "outcome", *["time"] * times]
+    rows = [
+        [f"q{t}", *(f"{x:.4f}" for x in f.X[t]), str(y), *[f"2025-01-{t % 28 + 1:02d}"] * times]
+        for t, y in enumerate(f.outcomes)
+    ]
     return "\n".join(",".join(row) for row in [header, *rows]) + "\n"
 
 
@@ -119,7 +116,7 @@ class TestForPrograms:
 
 class TestSplits:
     def test_forward_in_time(self, file, command):
-        name = file(crowd(extra="time"))
+        name = file(crowd(times=True))
         random = command("compare", name, *FAST)
         assert "note: the events are dated, and random folds learn from later ones too; --by-time" in random.err
         said = command("compare", name, *FAST, "--by-time", "--gap", "2d", "--format", "json")

@@ -9,6 +9,7 @@ from opinionpool.analysis.residuals import shared_errors
 from opinionpool.learning.learn import learn
 from opinionpool.scoring.learning_curve import learning_curve
 from opinionpool.scoring.reliability import reliability_curve
+from tests.panels import panel
 
 figure = pytest.importorskip("matplotlib.figure")
 
@@ -20,10 +21,7 @@ def ax():
 
 @pytest.fixture(scope="module")
 def forecasts():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    odds = 1.3 * (2 * y[:, None] - 1) + rng.normal(size=(60, 1)) + rng.normal(size=(60, 3))
-    return op.Forecasts.from_array(1 / (1 + np.exp(-odds)), y, experts=["ann", "b$b", "cy"])
+    return panel(experts=3, names=["ann", "b$b", "cy"])
 
 
 def ticks(labels):

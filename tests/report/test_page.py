@@ -20,6 +20,7 @@ from opinionpool.report.findings import Missing, ReportOptions, best_expert, fin
 from opinionpool.report.listing import brief, decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
 from opinionpool.report.view import size_line
+from tests.panels import drawn, panel
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}
 # Elements of SVG that are closed at once.
@@ -84,36 +85,14 @@ class Page(HTMLParser):
         return next(row for row in self.rows[section] if row and row[0] == first)
 
 
-def panel(events=60, experts=4, unresolved=6, seed=0, names=None, missing=0.0):
-    """Experts who know something, some events open."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(events) % 2
-    odds = 1.3 * (2 * y[:, None] - 1) + rng.normal(size=(events, 1)) + rng.normal(size=(events, experts))
-    q = 1 / (1 + np.exp(-odds))
-    q[rng.random(q.shape) < missing] = np.nan
-    outcomes = [None if i < unresolved else int(label) for i, label in enumerate(y)]
-    return Forecasts.from_array(q, outcomes, experts=names)
-
-
-def several(events=40, unresolved=4, classes=("a", "b", "c"), seed=0):
-    """Events of three classes."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(events) % len(classes)
-    q = rng.dirichlet(np.ones(len(classes)), size=(events, 3))
-    q[np.arange(events), :, y] += 0.5
-    q /= q.sum(axis=2, keepdims=True)
-    outcomes = [None if i < unresolved else classes[c] for i, c in enumerate(y)]
-    return Forecasts.from_array(q, outcomes, classes=classes)
-
-
 @pytest.fixture(scope="module")
 def found(quick):
-    return find(panel())
+    return find(panel(unresolved=6))
 
 
 @pytest.fixture(scope="module")
 def found_of_classes(quick):
-    return find(several())
+    return find(drawn(40, classes="abc", unresolved=0.1))
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +169,7 @@ def test_the_page_is_whole_valid_and_needs_nothing(found):
     assert "0" * 64 in page.sections["method"]
     assert "opinionpool report panel.csv -o page.html" in page.sections["method"]
     assert "1 May 2026" in page.sections["head"]
-    assert report_page(find(panel(), options=ReportOptions(source))) == written
+    assert report_page(find(panel(unresolved=6), options=ReportOptions(source))) == written
     assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
 
 
@@ -201,7 +180,7 @@ EVIL = [
 
 
 def topical(events=60):
-    f = panel(events=events)
+    f = panel(events, unresolved=6)
     return replace(f, topics=np.array([("sport", "politics", "weather")[t % 3] for t in range(len(f.events))]))
 
 
@@ -221,7 +200,7 @@ def test_intervals_are_claimed_as_measured(found):
 
 
 def test_nothing_in_a_name_is_code():
-    forecasts = panel(experts=len(EVIL), names=EVIL)
+    forecasts = panel(experts=len(EVIL), names=EVIL, unresolved=6)
     events = tuple(EVIL + [f"event {i}" for i in range(len(EVIL), len(forecasts.events))])
     forecasts = Forecasts.from_array(
         forecasts.X, [None if c < 0 else ("<i>no", "yes'\"")[c] for c in forecasts.outcomes], events=events,
@@ -241,8 +220,8 @@ def test_nothing_in_a_name_is_code():
 
 @pytest.mark.parametrize("pool", [pool for pool in POOLS if pool != "gaussian"])
 def test_every_pool_can_be_reported(pool):
-    page = Page(make_report(panel(events=24), pool))
-    state = fit_pool(pool, panel(events=24))
+    page = Page(make_report(panel(24, unresolved=6), pool))
+    state = fit_pool(pool, panel(24, unresolved=6))
     if state.weights is None:
         assert "has no weights" in page.sections["experts"]
     else:
@@ -252,13 +231,13 @@ def test_every_pool_can_be_reported(pool):
 @pytest.mark.parametrize(
     ("forecasts", "told"),
     [
-        (panel(experts=1), {"errors": "one expert only"}),
+        (panel(experts=1, unresolved=6), {"errors": "one expert only"}),
         (panel(unresolved=60), {"gains": "No event is resolved", "basis": "believed", "worth": "errors are unrelated"}),
-        (panel(unresolved=0), {"open": "Every event is resolved"}),
-        (panel(events=2, unresolved=0), {"gains": "too few events", "learning": "at least"}),
-        (panel(events=1, unresolved=0), {"open": "Every event is resolved", "gains": "cannot be measured yet"}),
+        (panel(), {"open": "Every event is resolved"}),
+        (panel(2), {"gains": "too few events", "learning": "at least"}),
+        (panel(1), {"open": "Every event is resolved", "gains": "cannot be measured yet"}),
         (panel(events=30, missing=0.6, experts=3, unresolved=2), {}),
-        (several(unresolved=40), {"gains": "cannot be measured yet"}),
+        (drawn(40, classes="abc", unresolved=1), {"gains": "cannot be measured yet"}),
         (Forecasts.from_array(np.full((12, 2), 0.7), [1] * 12), {}),
     ],
     ids=["expert", "open", "resolved", "two events", "event", "gaps", "open classes", "alike"],
@@ -297,7 +276,7 @@ def test_many_experts_and_events_are_cut_and_that_is_said():
 
 
 def test_what_flatters_the_scores_stands_beside_them():
-    forecasts = panel(unresolved=0)
+    forecasts = panel()
     rare = Forecasts.from_array(forecasts.X, [1, *[0] * 59])
     page = Page(make_report(rare))
     assert "Mind: Only 1 event had another outcome" in page.sections["gains"]
@@ -307,7 +286,7 @@ def test_what_flatters_the_scores_stands_beside_them():
 def test_beliefs_are_told():
     from opinionpool.learning.beliefs import Beliefs
 
-    page = Page(make_report(panel(), beliefs=Beliefs(correlation=0.3)))
+    page = Page(make_report(panel(unresolved=6), beliefs=Beliefs(correlation=0.3)))
     assert ["all experts", "correlation of errors", "0.3", "20 events"] in page.rows["basis"]
     for beliefs, told in [(None, "what is assumed of any panel"), (Beliefs(correlation=0.3), "what is believed of")]:
         page = Page(make_report(panel(unresolved=60), beliefs=beliefs))
@@ -317,14 +296,14 @@ def test_beliefs_are_told():
 def test_a_model_that_was_not_looked_at_is_not_said_to_hold(found):
     told = "7 checks looked for signs"
     assert told in Page(report_page(found)).sections["checks"]
-    page = Page(make_report(panel(events=2, unresolved=0)))
+    page = Page(make_report(panel(2)))
     assert told not in page.sections["checks"]
     assert "There are too few forecasts or outcomes to check the model" in page.sections["checks"]
 
 
 def test_wrong_arguments_are_errors_and_no_missing_parts():
     with pytest.raises(op.ArgumentError, match="no column says when"):
-        make_report(panel(), by="time")
+        make_report(panel(unresolved=6), by="time")
 
 
 def test_parts_that_fail_are_missing():
@@ -363,12 +342,12 @@ def test_events_are_called_by_their_questions():
 
 def test_calibration_and_learning_wait_for_ten_events():
     rng = np.random.default_rng(3)
-    for t, drawn in ((9, False), (10, True)):
+    for t, shown in ((9, False), (10, True)):
         y = np.arange(t) % 2
         q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(t, 2)))))
         page = Page(make_report(Forecasts.from_array(q, y)))
-        assert any("Reliability" in each for each in page.labels) == drawn
-        assert ("9 resolved events cannot show it" in page.sections["calibration"]) != drawn
+        assert any("Reliability" in each for each in page.labels) == shown
+        assert ("9 resolved events cannot show it" in page.sections["calibration"]) != shown
 
 
 def test_an_answer_that_rests_on_beliefs_shows_how_much_each_matters():
@@ -400,7 +379,7 @@ def test_open_events_are_in_the_order_asked_for(found_open, sort):
 
 def test_an_unknown_order_is_an_error():
     with pytest.raises(op.ArgumentError, match="sort must be one of"):
-        make_report(panel(), sort="loudest")
+        make_report(panel(unresolved=6), sort="loudest")
 
 
 def test_headline_and_learning_curve_make_the_same_claim():

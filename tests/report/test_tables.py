@@ -16,15 +16,7 @@ from opinionpool.scoring.compare import compare_pools
 from opinionpool.scoring.learning_curve import learning_curve
 from opinionpool.scoring.reliability import reliability_curve
 from opinionpool.scoring.splits import Splits
-
-
-def panel(events=60, experts=4, seed=0, shared=1.0, missing=0.0):
-    rng = np.random.default_rng(seed)
-    y = np.arange(events) % 2
-    odds = 1.3 * (2 * y[:, None] - 1) + shared * rng.normal(size=(events, 1)) + rng.normal(size=(events, experts))
-    q = 1 / (1 + np.exp(-odds))
-    q[rng.random(q.shape) < missing] = np.nan
-    return Forecasts.from_array(q, y)
+from tests.panels import panel
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40))

@@ -23,21 +23,13 @@ from opinionpool.logodds import logit
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.streams.stream import Stream
 from opinionpool.streams.trained import TrainedPool
+from tests.panels import drawn
 
 RNG = np.random.default_rng(0)
 
 
-def simulated(t=40, n=3, classes=(0, 1), missing=0.15, unresolved=0.1, seed=0):
-    rng = np.random.default_rng(seed)
-    k = len(classes)
-    y = rng.integers(0, k, t)
-    ratios = rng.normal(size=(t, 1, k)) + rng.normal(size=(t, n, k)) + 1.3 * (np.arange(k) == y[:, None])[:, None]
-    q = np.exp(ratios)
-    q /= q.sum(axis=2, keepdims=True)
-    q[rng.random((t, n)) < missing] = np.nan
-    outcomes = [None if rng.random() < unresolved else classes[c] for c in y]
-    events, experts = [f"q{i}" for i in range(t)], ["ann", "bob", "cy", "dan"][:n]
-    return Forecasts.from_array(q[..., 1] if k == 2 else q, outcomes, events=events, experts=experts, classes=classes)
+def simulated(events=40, missing=0.15, unresolved=0.1, **how):
+    return drawn(events, missing=missing, unresolved=unresolved, **how)
 
 
 def again(pool, path):
@@ -205,7 +197,7 @@ class TestEstimators:
             save({}, path)
 
     def test_experts_join(self):
-        f = simulated(60, n=4, missing=0.0, unresolved=0.0)
+        f = simulated(60, experts=4, missing=0.0, unresolved=0.0)
         first = f.select_events(np.arange(30)).select_experts(["ann", "cy"])
         pool = op.AveragePool().partial_fit(first).partial_fit(f.select_events(np.arange(30, 60)))
         assert pool.feature_names_in_.tolist() == ["ann", "cy", "bob", "dan"]

@@ -4,6 +4,7 @@ import itertools
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from opinionpool.scoring.compare import compare_pools
 from opinionpool.scoring.intervals import Difference
 from opinionpool.scoring.scores import brier_score, log_loss, log_score
 from opinionpool.scoring.splits import random_splits, time_splits
+from tests.panels import panel
 
 # Without times and levels.
 USUAL = {name for name, pool in POOLS.items() if not (pool.timed or pool.of_levels)}
@@ -31,15 +33,7 @@ NAN = float("nan")
 seeds = st.integers(0, 10**6)
 
 
-def crowd(seed=0, events=60, experts=4, missing=0.0, unresolved=0):
-    """Experts who share an error and know something, some of it missing."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(events) % 2
-    odds = 1.5 * (2 * y[:, None] - 1) + rng.normal(size=(events, 1)) + 1.5 * rng.normal(size=(events, experts))
-    q = 1 / (1 + np.exp(-odds))
-    q[rng.random(q.shape) < missing] = NAN
-    outcomes = [None if i < unresolved else int(label) for i, label in enumerate(y)]
-    return Forecasts.from_array(q, outcomes)
+crowd = partial(panel, signal=1.5, own=1.5)
 
 
 def dated(forecasts, days):
@@ -219,7 +213,7 @@ class TestScores:
     @settings(max_examples=5)
     @given(seeds)
     def test_forward_in_time_an_outcome_says_nothing_about_itself(self, seed):
-        forecasts = dated(crowd(seed, events=24), range(24))
+        forecasts = dated(crowd(24, seed=seed), range(24))
         pools = ["gaussian", "linear", "log"]
         one = compare_pools(forecasts, pools, by="time", folds=3)
         flipped = forecasts.outcomes.copy()

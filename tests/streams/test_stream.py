@@ -23,24 +23,9 @@ from opinionpool.streams.sample import CAPACITY, MOST_NUMBERS
 from opinionpool.streams.stream import Stream
 from opinionpool.streams.totals import MOST_MOMENTS
 from opinionpool.tables.read import read_forecasts
+from tests.panels import drawn
 
 EXPERTS = ("ann", "bob", "cy", "dan")
-
-
-def simulated(t=60, n=3, seed=0, missing=0.0, classes=2, unresolved=0.0, low=0.0):
-    """Forecasts by experts who know something; each in an order of events that is not that of their names."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, classes, t)
-    ratios = rng.normal(size=(t, 1, classes)) + rng.normal(size=(t, n, classes))
-    ratios += 1.3 * (np.arange(classes) == y[:, None])[:, None]
-    q = np.exp(ratios)
-    q /= q.sum(axis=2, keepdims=True)
-    q[rng.random((t, n)) < missing] = np.nan
-    if classes == 2:
-        q = np.where(rng.random((t, n)) < low, 1e-6, q[..., 1])
-    outcomes = [None if rng.random() < unresolved else int(c) for c in y]
-    names = [f"q{i}" for i in rng.permutation(t)]
-    return Forecasts.from_array(q, outcomes, events=names, experts=EXPERTS[:n], classes=tuple(range(classes)))
 
 
 def fed(f, stream=None, order=None, at=None):
@@ -74,7 +59,7 @@ MOMENTS = [("full", 0.0), ("common", 0.0), ("common", 0.3), ("exchangeable", 0.3
 @pytest.mark.parametrize(("structure", "missing"), [*MOMENTS, ("full", 0.3)])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_stream_learns_what_a_batch_learns(structure, missing, classes):
-    f = simulated(80, missing=missing, classes=classes, unresolved=0.1)
+    f = drawn(80, missing=missing, classes=range(classes), unresolved=0.1)
     order = np.random.default_rng(1).permutation(80)
     learned = fed(f, order=order).learn(structure, None)
     same(learned, learn(f, structure=structure, beliefs=None), 1e-10 if structure != "full" or not missing else 1e-7)
@@ -83,10 +68,10 @@ def test_a_stream_learns_what_a_batch_learns(structure, missing, classes):
 class TestOpenEvents:
     """Their forecasts count, those that stand in the end, and once."""
 
-    f = simulated(60, n=4, seed=5, missing=0.2, unresolved=0.6)
+    f = drawn(60, experts=4, seed=5, missing=0.2, unresolved=0.6)
 
     def test_they_change_the_answers(self):
-        x, resolved = simulated(10, n=4, seed=9).X, np.flatnonzero(self.f.resolved)
+        x, resolved = drawn(10, experts=4, seed=9).X, np.flatnonzero(self.f.resolved)
         alone, also = (fit_pool("gaussian", each).pool(x) for each in (self.f.select_events(resolved), self.f))
         assert np.abs(alone - also).max() > 1e-3
 
@@ -103,7 +88,7 @@ class TestOpenEvents:
 
 @pytest.mark.parametrize("structure", ["full", "common", "auto"])
 def test_priors_of_the_events_own(structure):
-    f = simulated(60, seed=2)
+    f = drawn(60, seed=2)
     prior = np.random.default_rng(0).uniform(0.2, 0.8, 60)
     with_priors = Forecasts.from_array(f.X, list(f.outcomes), events=f.events, experts=f.experts, prior=prior)
     beliefs = "default" if structure == "auto" else None
@@ -210,14 +195,14 @@ class TestEvents:
         assert stream.count == 1
 
     def test_weights_are_frequencies_and_are_corrected(self):
-        f = simulated(30)
+        f = drawn(30)
         stream = fed(f)
         stream.resolve("q5", int(f.outcomes[f.events.index("q5")]), weight=3.0)
         weight = np.where(np.array(f.events) == "q5", 3.0, 1.0)
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None, sample_weight=weight))
 
     def test_withdrawn_events_are_gone(self):
-        stream = fed(simulated(10))
+        stream = fed(drawn(10))
         stream.forecast("x", {"eve": 0.2})
         assert stream.learn().present.tolist() == [True] * 4
         stream.withdraw("x")
@@ -226,7 +211,7 @@ class TestEvents:
             stream.withdraw("x")
 
     def test_what_is_said_afterwards_is_no_forecast(self):
-        stream = fed(simulated(5))
+        stream = fed(drawn(5))
         with pytest.raises(ArgumentError, match=r"resolve\(event, None\)"):
             stream.forecast("q1", {"ann": 0.99})
         with pytest.raises(ArgumentError, match="with other forecasts"):
@@ -255,13 +240,13 @@ class TestEvents:
         with pytest.raises(ArgumentError, match="half-life"):
             Stream(half_life=0)
         with pytest.raises(ArgumentError, match="classes"):
-            stream.add(simulated(3))
+            stream.add(drawn(3))
         assert (stream.count, stream.experts, stream.open) == (0, (), ())
 
     def test_events_without_forecasts_count_in_laplaces_estimate(self):
-        stream = fed(simulated(20))
+        stream = fed(drawn(20))
         stream.resolve("x", 1, {})
-        f = simulated(20)
+        f = drawn(20)
         x = np.vstack([f.X, np.full((1, 3), np.nan)])
         batch = Forecasts.from_array(x, [*f.outcomes.tolist(), 1], events=[*f.events, "x"], experts=f.experts)
         same(stream.learn("common", None), learn(batch, structure="common", beliefs=None))
@@ -270,7 +255,7 @@ class TestEvents:
 
 class TestBatches:
     def test_a_file_corrects_outcomes(self):
-        f = simulated(50)
+        f = drawn(50)
         stream = Stream(capacity=4)
         stream.add(f)
         outcomes = f.outcomes.tolist()
@@ -281,7 +266,7 @@ class TestBatches:
         same(stream.learn("full", None), learn(fixed, structure="full", beliefs=None))
 
     def test_forecasts_that_come_too_late_are_told(self):
-        f = simulated(20)
+        f = drawn(20)
         stream = Stream()
         stream.add(f)
         x = f.X.copy()
@@ -291,7 +276,7 @@ class TestBatches:
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
 
     def test_a_table_corrects_topics_groups_and_dates(self):
-        f = simulated(40)
+        f = drawn(40)
         days = np.datetime64("2025-01-01", "us") + np.arange(40) * np.timedelta64(1, "D")
         known = replace(f, topics=np.array(["a", "b"] * 20), times=days, settled=np.ones(40, dtype=bool))
         other = replace(known, topics=np.array([*["c"] * 20, *["a", "b"] * 10]), times=np.sort(np.roll(days, 3)))
@@ -308,7 +293,7 @@ class TestBatches:
             same(stream.learn(), learn(other))
 
     def test_all_or_nothing(self):
-        f = simulated(40)
+        f = drawn(40)
         stream = Stream(capacity=2)
         stream.add(f)
         before = stream.fingerprint
@@ -321,7 +306,7 @@ class TestBatches:
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
 
     def test_corrections_of_events_out_of_the_sample_need_their_forecasts(self):
-        f = simulated(40)
+        f = drawn(40)
         stream = Stream(capacity=2)
         stream.add(f)
         kept = set(stream.sample()[0].events)
@@ -338,7 +323,7 @@ class TestBatches:
 
 class TestRows:
     def test_experts_join_and_leave(self):
-        f = simulated(60, n=4)
+        f = drawn(60, experts=4)
         x = f.X.copy()
         x[:30, 3] = np.nan
         x[30:, 1] = np.nan
@@ -375,7 +360,7 @@ class TestSample:
     @given(st.integers(0, 10_000), st.integers(1, 6))
     @settings(max_examples=40)
     def test_order_batches_and_merging_play_no_part(self, seed, parts):
-        f = simulated(60, seed=seed % 7, missing=0.1)
+        f = drawn(60, seed=seed % 7, missing=0.1)
         rng = np.random.default_rng(seed)
         whole = Stream(capacity=10)
         whole.add(f)
@@ -392,7 +377,7 @@ class TestSample:
         same(together.learn("common", None), whole.learn("common", None))
 
     def test_weights_stand_for_all_events_of_each_outcome(self):
-        f = simulated(300, seed=1)
+        f = drawn(300, seed=1)
         stream = Stream(capacity=40)
         stream.add(f)
         kept, weight = stream.sample()
@@ -406,7 +391,7 @@ class TestSample:
 
     def test_frequencies_are_sampled_without_bias(self):
         """The mean of a forecast over samples with many seeds is that over all events with their frequencies."""
-        f = simulated(200, n=1, seed=4)
+        f = drawn(200, experts=1, seed=4)
         weight = np.random.default_rng(0).integers(1, 9, 200).astype(float)
         means = []
         for seed in range(150):
@@ -420,7 +405,7 @@ class TestSample:
         assert error < 0.005
 
     def test_rows_are_sampled_as_events_are(self):
-        f = simulated(500, seed=2)
+        f = drawn(500, seed=2)
         one, many = Stream(capacity=50), Stream(capacity=50)
         one.add_rows(f.X, f.outcomes)
         for t in range(0, 500, 7):
@@ -450,7 +435,7 @@ class TestSample:
 
     def test_forecasts_are_bounded_as_events_are(self, monkeypatch):
         monkeypatch.setattr("opinionpool.streams.sample.MOST_NUMBERS", 60)
-        f = simulated(100)
+        f = drawn(100)
         stream, backwards = Stream(), Stream()
         stream.add(f)
         for t in reversed(range(100)):
@@ -460,21 +445,21 @@ class TestSample:
 
     def test_too_many_sets_of_experts_leave_the_sample(self, monkeypatch):
         monkeypatch.setattr("opinionpool.streams.totals.MOST_MOMENTS", 100)
-        f = simulated(60, n=4, missing=0.4)
+        f = drawn(60, experts=4, missing=0.4)
         same(fed(f).learn("common", None), learn(f, structure="common", beliefs=None))
 
 
 class TestForgetting:
     @pytest.mark.parametrize("structure", ["full", "common", "auto"])
     def test_older_events_count_less(self, structure):
-        f = simulated(90, seed=5)
+        f = drawn(90, seed=5)
         beliefs = "default" if structure == "auto" else None
         learned = fed(f, Stream(half_life=20.0)).learn(structure, beliefs)
         weight = 0.5 ** ((89 - np.arange(90)) / 20.0)
         same(learned, learn(f, structure=structure, beliefs=beliefs, sample_weight=weight), 1e-8)
 
     def test_times_decide_and_not_the_order(self):
-        f = simulated(90, seed=6)
+        f = drawn(90, seed=6)
         days = np.random.default_rng(0).uniform(0, 900, 90)
         weight = 0.5 ** ((days.max() - days) / 90.0)
         one = fed(f, Stream(half_life=90.0), at=days)
@@ -486,7 +471,7 @@ class TestForgetting:
 
     @pytest.mark.parametrize("at", [None, np.arange(60.0)])
     def test_corrections_keep_their_time(self, at):
-        f = simulated(60, seed=7)
+        f = drawn(60, seed=7)
         outcomes = f.outcomes.tolist()
         wrong = [1 - y if t in {5, 50} else y for t, y in enumerate(outcomes)]
         stream = fed(Forecasts.from_array(f.X, wrong, events=f.events, experts=f.experts), Stream(half_life=15), at=at)
@@ -496,13 +481,13 @@ class TestForgetting:
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None, sample_weight=weight), 1e-9)
 
     def test_a_long_past_does_not_overflow(self):
-        f = simulated(60, seed=8)
+        f = drawn(60, seed=8)
         stream = fed(f, Stream(half_life=1.0), at=np.arange(60) * 1000.0)
         assert np.isfinite(stream.learn().weights).all()
         assert stream.learn().events.sum() == pytest.approx(1.0)
 
     def test_recent_events_fill_the_sample(self):
-        f = simulated(2000, seed=9)
+        f = drawn(2000, seed=9)
         stream = Stream(half_life=50.0, capacity=60)
         stream.add(f)
         place = {event: t for t, event in enumerate(f.events)}
@@ -526,7 +511,7 @@ class TestForgetting:
         assert (stream.count, stream.experts) == (1, ("ann",))
 
     def test_nothing_is_left_of_what_is_refused(self):
-        stream = fed(simulated(5), Stream(half_life=5))
+        stream = fed(drawn(5), Stream(half_life=5))
         for other, at in ((stream, 3.0), (Stream(), 3.0)):
             before = other.experts
             with pytest.raises(ArgumentError, match=r"at=|half_life"):
@@ -534,7 +519,7 @@ class TestForgetting:
             assert other.experts == before
 
     def test_counting_streams_cannot_be_merged(self):
-        one, two = fed(simulated(5), Stream(half_life=5)), Stream(half_life=5)
+        one, two = fed(drawn(5), Stream(half_life=5)), Stream(half_life=5)
         two.resolve("x", 1, {"ann": 0.3})
         with pytest.raises(ArgumentError, match="give at="):
             one.merge(two)
@@ -545,7 +530,7 @@ class TestForgetting:
 
 class TestMerging:
     def test_an_event_counts_once(self):
-        f = simulated(10)
+        f = drawn(10)
         with pytest.raises(ArgumentError, match="none may count twice"):
             fed(f).merge(fed(f.select_events([3])))
 
@@ -680,7 +665,7 @@ def test_the_page_on_streams(root):
 
 def test_a_sample_is_no_surer_than_it_may_be():
     """From 40 of 4,000 events the weights are as uncertain as from 40, and the outcomes as frequent as in all."""
-    f = simulated(4000, seed=11)
+    f = drawn(4000, seed=11)
     y = np.where(np.random.default_rng(0).random(4000) < 0.5, 0, f.outcomes)
     f = replace(f, outcomes=y)
     few, all_of_them = Stream(capacity=40), Stream()
