@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from opinionpool.cli.output import destination
+
 SMALL = "event,alice,bob,outcome\na,0.8,0.7,1\nb,0.2,0.4,0\nc,0.6,0.7,1\nd,0.3,0.1,0\ne,0.7,0.6,\n"
 COMMAND = [sys.executable, "-m", "opinionpool"]
 
@@ -195,3 +197,19 @@ def test_help_does_not_wait_for_numpy(environment):
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "real")
+    with destination(str(tmp_path / "link")) as out:
+        out.write("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "real").read_text() == "new"
+
+
+def test_devices_are_written_to_as_they_are():
+    with destination(os.devnull) as out:
+        out.write("x")
+    assert not os.path.isfile(os.devnull)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.sampling import Draw, Keys, event_keys, spread_evenly
+from opinionpool.estimation.sampling import Draw, Keys, event_keys, name_keys, row_contents, spread_evenly
 from opinionpool.forecasts import Forecasts
 
 
@@ -134,3 +134,11 @@ class TestSpreadEvenly:
         rows = np.repeat(np.arange(3_000), self.WEIGHT.astype(int))
         each = self.shares(self.SIZE[rows], np.ones(len(rows)), 500)
         assert np.bincount(rows, weights=each) == pytest.approx(found, abs=1e-12)
+
+
+def test_grids_do_not_collide():
+    """Forecasts that are all multiples of a power of two, or of a tenth."""
+    keys = name_keys(["ann", "bob", "cyd", "dan", "eve"])
+    for values in (np.arange(9) / 8.0, 2.0 ** -np.arange(9), np.arange(9) / 10.0):
+        grid = np.array(np.meshgrid(*[values] * 5)).reshape(5, -1).T
+        assert len(np.unique(row_contents(grid, keys))) == len(grid)

@@ -6,6 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+import opinionpool as op
 from opinionpool.errors import LayoutError, TableError
 from opinionpool.tables.read import read_forecasts
 from opinionpool.tables.table import read_frame
@@ -125,3 +126,46 @@ def test_what_is_read_is_not_changed():
     array = np.array([[50.0]])
     assert read_forecasts(array, percent=True).X.tolist() == [[0.5]]
     assert array.tolist() == [[50.0]]
+
+
+def wide(labels, happened):
+    share = [1 / len(labels)] * 2
+    return {"event": ["q1", "q2"], **{f"ann:{label}": share for label in labels}, "outcome": happened}
+
+
+@pytest.mark.parametrize(
+    ("labels", "order"),
+    [
+        (["low", "medium", "high"], ("low", "medium", "high")),
+        (["1", "-1", "0"], ("-1", "0", "1")),
+        (["10", "0.5", "1", "2.5"], ("0.5", "1", "2.5", "10")),
+    ],
+)
+def test_columns_are_in_an_order_that_somebody_chose_and_numbers_in_theirs(labels, order):
+    f = op.read_forecasts(wide(labels, [labels[0], labels[-1]]))
+    assert f.classes == order
+    again = op.read_forecasts(wide(labels, [labels[0], labels[-1]]), classes=order[::-1])
+    assert again.classes == order[::-1]
+
+
+FRAME = pd.DataFrame(
+    {"event": list("abcd"), "ann": [0.1, 0.2, 0.3, 0.4], "bob": [0.5, 0.6, 0.7, 0.8], "outcome": [0, 1, 0, 1]}
+)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        FRAME[FRAME.ann > 0.05],
+        FRAME.sort_values("ann", ascending=False),
+        pd.concat([FRAME[:2], FRAME[2:].reset_index(drop=True)]),
+        FRAME.set_index("event"),
+    ],
+    ids=["filtered", "sorted", "put together", "by event"],
+)
+def test_an_index_is_no_expert(frame):
+    f = op.read_forecasts(frame)
+    assert f.experts == ("ann", "bob")
+    assert sorted(f.events) == list("abcd")
+    order = [f.events.index(event) for event in "abcd"]
+    np.testing.assert_array_equal(f.X[order], FRAME[["ann", "bob"]])
