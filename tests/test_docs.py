@@ -38,7 +38,7 @@ def test_figures_on_beliefs(root, study):
 @pytest.mark.parametrize(
     "page",
     ["docs/beliefs.md", "docs/classes.md", "docs/explain.md", "docs/few-data.md", "docs/intervals.md", "docs/model.md",
-     "docs/missing.md", "docs/rates.md", "CONTRIBUTING.md"],
+     "docs/missing.md", "docs/rates.md", "README.md", "CONTRIBUTING.md"],
 )  # fmt: skip
 def test_links_lead_somewhere(root, page):
     path = root / page

@@ -1,6 +1,5 @@
 """Hostile files: whatever stands in them, there is an answer or an error of the project's own. See also `fuzz`."""
 
-import copy
 import io
 import json
 import warnings
@@ -10,13 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
-from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import read_beliefs
 from opinionpool.learning.learn import learn
-from opinionpool.model.panel import Panel
 from opinionpool.pools.fit import fit_pool
-from opinionpool.pools.registry import POOLS
 from opinionpool.report import check as describe
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions
@@ -86,62 +82,6 @@ def test_tables(start, edits, duplicates, percent):
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_table(data):
     assert len(answers_or_error(lambda: read_forecasts(io.BytesIO(data)).X[:, :0])) < 2000
-
-
-odd = st.sampled_from(
-    [
-        None, True, -1, 0, 1, 2, 10**30, -(10**400), 1e308, -1e-308, 5e-324, "", "x", "NaN", "\0", [], [[]], {}, [None],
-        {"type": "panel"},
-    ]
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    path = tmp_path_factory.mktemp("saved") / "pool.json"
-    pools = [fit_pool(name, FORECASTS) for name in POOLS]
-    pools += [
-        Panel.exchangeable(2, correlation=0.5),
-        Panel([1.0, 0.5], [[1.0, 0.2], [0.2, 1.0]], classes=["a", "b", "c"]),
-    ]
-    held = []
-    for pool in pools:
-        save(pool, path)
-        held.append({key: value for key, value in json.loads(path.read_text()).items() if key != "checksum"})
-    return path, held
-
-
-def leaves(value, path=()):
-    """The places of all values in nested lists and dicts."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in items:
-        yield from leaves(each, (*path, key))
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_saved_pools_in_which_something_was_changed(saved, data):
-    """Without the checksum, which would tell."""
-    path, held = saved
-    content = copy.deepcopy(data.draw(st.sampled_from(held)))
-    for _ in range(data.draw(st.integers(1, 2))):
-        place = data.draw(st.sampled_from(list(leaves(content))[1:]))
-        inside = content
-        for key in place[:-1]:
-            inside = inside[key]
-        if data.draw(st.booleans()):
-            inside[place[-1]] = copy.deepcopy(data.draw(odd))
-        else:
-            del inside[place[-1]]
-    path.write_text(json.dumps(content))
-
-    def work():
-        made = load(path)
-        n, k = len(getattr(made, "experts", None) or made.names), len(made.classes) if hasattr(made, "classes") else 2
-        return made.pool(np.full((n,) if k == 2 else (n, k), 1 / k))
-
-    assert np.size(answers_or_error(work)) < 100
 
 
 KEYS = [

@@ -93,14 +93,6 @@ def test_commands_and_examples_print_what_is_shown(root, tmp_path, terminal, pag
     assert refreshed(text, root, tmp_path, terminal) == text
 
 
-def test_links_lead_to_files(root):
-    text = (root / "README.md").read_text(encoding="utf-8")
-    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
-    assert links
-    for link in links:
-        assert (root / link).is_file(), link
-
-
 def test_output_is_cut_where_the_readme_cuts_it():
     assert abridged(["a", "b", "c", "d"], ["x", "...", "y"]) == ["a", "...", "d"]
     assert abridged(["a", "b"], ["..."]) == ["..."]

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 THREADS = {f"{library}_NUM_THREADS": "2" for library in ("OPENBLAS", "OMP", "MKL")}
 # They differ in everything; where there is no locale of that name, the second has that of the machine.
@@ -55,15 +54,3 @@ def test_threads_locale_zone_and_hash_seed_play_no_part(root, tmp_path):
         assert b'"summary"' in ran.stdout
         seen.add((ran.stdout, ran.stderr))
     assert len(seen) == 1
-
-
-@pytest.mark.parametrize("pool", ["gaussian", "linear", "log"])
-def test_rows_in_another_order_give_the_same_to_rounding(tmp_path, answers, pool):
-    header, rows = crowd(events=80, experts=6)
-    order = np.random.default_rng(1).permutation(len(rows))
-    straight = answers("pool", written(tmp_path / "a.csv", header, rows), "--pool", pool)
-    mixed = answers("pool", written(tmp_path / "b.csv", header, [rows[i] for i in order]), "--pool", pool)
-    assert [row["event"] for row in mixed] == [rows[i][0] for i in order]
-    back = {row["event"]: float(row["probability"]) for row in mixed}
-    for row in straight:
-        assert back[row["event"]] == pytest.approx(float(row["probability"]), rel=1e-5)

@@ -42,13 +42,6 @@ def test_forecasts(few, name):
         assert other == pytest.approx(answers[0], abs=1e-9)
 
 
-@pytest.mark.parametrize("pool", [op.GaussianPool(), op.LinearPool(), op.GaussianPool("common", beliefs=None)])
-def test_arrays(few, pool):
-    answers = [pool.fit(X[rows], Y[rows].astype(float)).predict_proba(X) for rows in (np.arange(EVENTS), *ORDERS)]
-    for other in answers[1:]:
-        assert other == pytest.approx(answers[0], abs=1e-9)
-
-
 @pytest.mark.parametrize("name", ["gaussian", "linear"])
 def test_parts(few, name):
     """However a file is cut, and whatever stands first in it."""

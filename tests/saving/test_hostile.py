@@ -24,9 +24,11 @@ def pools():
     stream.forecast("new", {"expert_1": 0.3})
     named = op.Forecasts.from_array(X, ["no" if y == 0 else "yes" for y in Y], classes=("no", "yes"))
     return {
+        **{name: fit_pool(name, F) for name in ("linear", "log", "beta-linear")},
         "estimator": op.LinearPool().fit(X, np.where(Y == 1, "yes", "no")),
         "incremental": op.AveragePool().partial_fit(X, Y),
         "panel": op.Panel.exchangeable(3, correlation=0.3),
+        "classes": op.Panel([1.0, 0.5], [[1.0, 0.2], [0.2, 1.0]], classes=["a", "b", "c"]),
         "learned": fit_pool("gaussian", F),
         "stream": stream,
         "trained": TrainedPool.fit("log", named),
@@ -55,13 +57,6 @@ def places(value, path=()):
         yield from places(each, (*path, key))
 
 
-def put(content, place, value):
-    inside = content
-    for key in place[:-1]:
-        inside = inside[key]
-    inside[place[-1]] = value
-
-
 def get(content, place):
     for key in place:
         content = content[key]
@@ -74,12 +69,14 @@ def answers(made):
         return made.sample()[1]
     if isinstance(made, TrainedPool):
         return made.pool(X, 0.5)
+    if isinstance(made, op.Panel) and len(made.classes) > 2:
+        return made.pool(np.full((len(made), len(made.classes)), 1 / len(made.classes)))
     return made.predict_proba(X, prior=0.5) if hasattr(made, "predict_proba") else made.pool(X, 0.5)
 
 
 @pytest.mark.parametrize("name", pools())
 def test_parts_of_every_kind_in_every_place(saved, name):
-    """A part that is right somewhere, put somewhere else, without a checksum: refused, or there are answers."""
+    """A part that is right elsewhere, or none, in any place, without a checksum: refused, or there are answers."""
     path, found = saved
     chosen = random.Random(name)
     parts = [get(each["content"], place) for each in found.values() for place in places(each["content"])]
@@ -87,7 +84,11 @@ def test_parts_of_every_kind_in_every_place(saved, name):
     mine = [place for place in places(found[name]["content"]) if place]
     for _ in range(150):
         page = copy.deepcopy({key: value for key, value in found[name].items() if key != "checksum"})
-        put(page["content"], chosen.choice(mine), copy.deepcopy(chosen.choice(chosen.choice((JUNK, parts)))))
+        *inside, key = chosen.choice(mine)
+        if chosen.random() < 0.2:
+            del get(page["content"], inside)[key]
+        else:
+            get(page["content"], inside)[key] = copy.deepcopy(chosen.choice(chosen.choice((JUNK, parts))))
         path.write_text(json.dumps(page))
         try:
             with warnings.catch_warnings():

@@ -20,14 +20,11 @@ TOLERANCE = 1e-12
 class Table:
     """Forecasts as a wide table, from which partitions are taken."""
 
-    def __init__(self, t=3000, classes=(0, 1), seed=1, prior=False, dated=False):
-        rng = np.random.default_rng(seed)
-        panel = op.Panel.exchangeable(
-            len(EXPERTS), correlation=0.4, accuracy=0.6, classes=classes if len(classes) > 2 else None
-        )
-        self.X, self.y = panel.simulate(t, prior=0.5 if len(classes) == 2 else np.full(len(classes), 1 / 3), seed=seed)
+    def __init__(self, t=3000, prior=False, dated=False):
+        rng = np.random.default_rng(1)
+        panel = op.Panel.exchangeable(len(EXPERTS), correlation=0.4, accuracy=0.6)
+        self.X, self.y = panel.simulate(t, prior=0.5, seed=1)
         self.ids = [f"event {i}" for i in range(t)]
-        self.classes = classes
         own = rng.uniform(0.2, 0.8, t)
         self.prior = np.where(rng.random(t) < 0.3, np.nan, own) if prior else None
         self.times = np.datetime64("2024-01-01", "us") + np.arange(t) * np.timedelta64(1, "h") if dated else None
@@ -37,7 +34,7 @@ class Table:
     def layout(self):
         roles = ["event", "outcome", *["prior"] * (self.prior is not None)]
         roles += ["time", "group", "topic"] if self.times is not None else []
-        return Layout(EXPERTS, self.classes, len(self.classes) > 2, False, tuple(roles), ())
+        return Layout(EXPERTS, (0, 1), False, False, tuple(roles), ())
 
     def batch(self, rows):
         cells = [[None if np.isnan(p).any() else p.tolist() for p in row] for row in self.X[rows]]
@@ -54,19 +51,13 @@ class Table:
 
     def summarized(self, parts, **settings):
         """The stream of partitions, each in several batches, and the stages in which they are merged."""
-        make = partial(Summary, EXPERTS, {"classes": self.classes, **settings})
-        states = [
-            state_of(map(self.batch, np.array_split(rows, 3)), self.layout(), make) for rows in parts if len(rows)
-        ]
+        make = partial(Summary, EXPERTS, settings)
+        states = [state_of(map(self.batch, np.array_split(rows, 3)), self.layout(), make) for rows in parts]
         return merged(states).stream(by_name=False)
 
     def one_process(self, **settings):
-        stream = op.Stream(self.classes, **settings)
-        forecasts = op.Forecasts.from_array(
-            self.X, self.y.tolist(), events=self.ids, experts=EXPERTS, classes=self.classes,
-            prior=self.prior,
-        )  # fmt: skip
-        stream.add(forecasts)
+        stream = op.Stream(**settings)
+        stream.add(op.Forecasts.from_array(self.X, self.y, events=self.ids, experts=EXPERTS, prior=self.prior))
         return stream
 
 
@@ -149,7 +140,7 @@ def test_topics_are_learned_and_asked_for_as_in_one_process():
     table.y = np.where(flip, 1.0, table.y)
     stream = table.summarized(parted(900))
     topics = [each or "" for each in table.topics]
-    one = op.Stream(table.classes)
+    one = op.Stream()
     forecasts = op.Forecasts.from_array(table.X, table.y.tolist(), events=table.ids, experts=EXPERTS, topics=topics)
     one.add(replace(forecasts, times=table.times, groups=table.groups))
     state, other = stream.learn(), one.learn()
