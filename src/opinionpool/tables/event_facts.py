@@ -232,6 +232,7 @@ def _texts(columns: Sequence[EventColumn], events: Sequence[str]) -> tuple[tuple
 def prior_of_events(
     layout: Layout,
     melted: Melted,
+    row_events: Index,
     classes: tuple[object, ...],
     priors: Mapping[int, Array],
     reading: Reading,
@@ -256,12 +257,12 @@ def prior_of_events(
     else:
         parts, size = [(column, np.zeros(rows, dtype=np.intp))], 1
     values, label = (np.concatenate(each) for each in zip(*((priors[i], of) for i, of in parts), strict=True))
-    events = np.tile(melted.row_events, len(parts)).astype(np.intp)
+    events = np.tile(row_events, len(parts)).astype(np.intp)
     keys = np.where((events >= 0) & (label >= 0), events * size + label, -1)
     first, clash = one_per_key(values, ~np.isnan(values), keys, len(long_rows.events) * size)
     if clash is not None:
         column = parts[clash[1] // rows][0]
-        about = EventColumn.of(long_rows.table, column, melted.row_events)
+        about = EventColumn.of(long_rows.table, column, row_events)
         raise about.clash(clash[0] % rows, clash[1] % rows, long_rows.events)
     if size == 1:
         return take(values, first, np.nan)

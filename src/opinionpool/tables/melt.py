@@ -42,7 +42,6 @@ class Melted:
     """Long form of a table, a row for each number that an expert gave, beside the event and class of each table row."""
 
     long_rows: LongRows
-    row_events: Index  # (rows,); the event of each row, -1 where it has none
     row_labels: Index  # (rows,); the class of each row of a long table with classes, else 0
     written: list[str]  # labels of the classes that forecasts were given for
 
@@ -221,14 +220,14 @@ def _has_single_labels(event: Index, label: Index) -> bool:
     return len(np.unique(pairs[:, 0])) == len(pairs) > 0
 
 
-def _sources(table: Table, layout: Layout, reading: Reading) -> tuple[list[_Source], list[str]]:
+def _sources(table: Table, layout: Layout, events: Words, reading: Reading) -> tuple[list[_Source], list[str]]:
     """Return the columns of forecasts, each with the event, expert and class of its rows, and all classes' labels.
 
     Each file has experts of its own if rows of several files, without times, have the same event, expert and class.
     """
     columns, cells = layout.forecasts or (layout.roles["probability"],), layout.cells or ((None, None),)
     constant = partial(np.broadcast_to, shape=table.rows)
-    events, names = row_events(table, layout), [str(expert or table.names[columns[0]]) for expert, _ in cells]
+    names = [str(expert or table.names[columns[0]]) for expert, _ in cells]
     experts = [Words(constant(np.intp(0)), [name]) for name in names]
     if by_row := "expert" in layout.roles:
         experts = [_expert_words(table, layout.roles["expert"], reading)] * len(columns)
@@ -261,10 +260,10 @@ def _labels(columns: Sequence[Words], by_class: bool, rules: NumberRules) -> lis
     return [Words(each.expand(own, BLANK), [*spelled.values()]) for each, own in zip(columns, found, strict=True)]
 
 
-def melt(table: Table, layout: Layout, reading: Reading) -> Melted:
+def melt(table: Table, layout: Layout, events: Words, reading: Reading) -> Melted:
     """Return the long form of a table: a row for each number in its columns of forecasts."""
-    sources, classes = _sources(table, layout, reading)
-    experts, events = {id(each.expert): each.expert for each in sources}.values(), sources[0].event
+    sources, classes = _sources(table, layout, events, reading)
+    experts = {id(each.expert): each.expert for each in sources}.values()
     kept = choose([name for each in experts for name in each.values], reading.options)
     plain = reading.numbers(table, [each.column for each in sources])
     if layout.long or layout.wide:
@@ -301,7 +300,7 @@ def melt(table: Table, layout: Layout, reading: Reading) -> Melted:
         classes = _both(classes, table, sources[0])
         # The probability of each verdict, and 1 minus it for the other one.
         found = replace(found.and_also(replace(found, label=1 - found.label, value=1.0 - found.value)), classes=classes)
-    return Melted(withdrawn_only(found), events.codes, label, classes)
+    return Melted(withdrawn_only(found), label, classes)
 
 
 def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None, reading: Reading) -> Array:

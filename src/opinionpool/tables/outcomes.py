@@ -396,7 +396,7 @@ def _two_outcomes(
 
 
 def find_options(
-    melted: Melted, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
+    melted: Melted, row_events: Index, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
 ) -> EventOptions | None:
     """Return the options (answers to choose from) of each event; None if all events share their classes.
 
@@ -407,7 +407,9 @@ def find_options(
         raise fault("no-option-column", Place(long_rows.table.name))
     if rule == "shared" or not (layout.long and long_rows.classes) or (asked.classes and rule is None):
         return None
-    found = EventOptions.of(long_rows.classes, *_options_met(melted, counting), len(long_rows.events))
+    found = EventOptions.of(
+        long_rows.classes, *_options_met(melted.row_labels, row_events, counting), len(long_rows.events)
+    )
     answered = np.unique(long_rows.event)
     if (found.sizes[answered] == len(long_rows.classes)).all():
         return None
@@ -427,15 +429,14 @@ def find_options(
     return found
 
 
-def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
+def _options_met(labels: Index, row_events: Index, counting: LongRows) -> tuple[Index, Index]:
     """Event and label, (P,) each, of forecasts in `counting` and, for events without these, of all rows."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False
-    rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
-    rows = rows[unanswered[melted.row_events[rows]]]
-    event = np.concatenate([given.event, melted.row_events[rows]])
-    return event, np.concatenate([given.label, melted.row_labels[rows]])
+    rows = np.flatnonzero((row_events >= 0) & (labels >= 0))
+    rows = rows[unanswered[row_events[rows]]]
+    return np.concatenate([given.event, row_events[rows]]), np.concatenate([given.label, labels[rows]])
 
 
 def _clear(found: EventOptions) -> bool:

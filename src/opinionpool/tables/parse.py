@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, ClassVar
@@ -54,24 +54,10 @@ from opinionpool.text import suggestion
 _HEAD, _MORE = 1 << 14, 64
 
 
-@dataclass(frozen=True)
-class Whole:
-    """What is decided once for a whole table that is read in parts: its layout, classes and profile of columns."""
-
-    layout: Layout
-    classes: tuple[object, ...] | None
-    profile: Profile
-
-
-def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forecasts:
-    """Return the forecasts in the open `table`, with outcomes from the open table `other` if it is not None."""
-    return TableReader(table, other, request).forecasts
-
-
 class TableReader:
     """Reader of an open table, and of a table of outcomes, in stages; each result is computed when it is first used.
 
-    `whole` has layout, classes and profile of the whole table if `table` is only a part of it.
+    Results that are known before, as `profile` and `layout` of a part of a table, and its `classes`, may be given.
     """
 
     # Properties that each stage computes.
@@ -83,8 +69,11 @@ class TableReader:
         "choice": ("chosen", "counts", "forecasts"),
     }
 
-    def __init__(self, table: Table, other: Table | None, request: ReadOptions, whole: Whole | None = None) -> None:
-        self.table, self.other, self.asked, self.whole = table, other, request, whole
+    classes: tuple[object, ...] | None = None
+
+    def __init__(self, table: Table, other: Table | None, request: ReadOptions, **known: Any) -> None:  # noqa: ANN401
+        self.table, self.other, self.asked = table, other, request
+        self.__dict__.update(known)
 
     def revised(self, remedy: Remedy) -> TableReader:
         """Return a reader whose options `remedy` changes; results of stages that these do not affect are kept."""
@@ -92,17 +81,17 @@ class TableReader:
         # Without a rule for duplicates, each of several files may be an expert.
         stages += ["cells"] if "duplicates" in remedy and len(self.table.pieces) > 1 else []
         first = min(map(STAGES.index, stages))
-        found = TableReader(self.table, self.other, self.asked.revised(remedy), self.whole)
+        known: dict[str, Any] = {}
         for stage, names in self._FOUND.items():
             if STAGES.index(stage) >= first or not all(name in self.__dict__ for name in names):
                 break
-            found.__dict__.update({name: self.__dict__[name] for name in names})
-        return found
+            known |= {name: self.__dict__[name] for name in names}
+        return TableReader(self.table, self.other, self.asked.revised(remedy), **known)
 
     @cached_property
     def profile(self) -> Profile:
         """Profile of the table: header, kind and cells of each column."""
-        return Profile(self.table, self.asked.rules.missing_words) if self.whole is None else self.whole.profile
+        return Profile(self.table, self.asked.rules.missing_words)
 
     @cached_property
     def request(self) -> ReadOptions:
@@ -118,8 +107,6 @@ class TableReader:
     @cached_property
     def layout(self) -> Layout:
         """Layout of the table: the column of each role, such as event, expert or outcome."""
-        if self.whole is not None:
-            return self.whole.layout
         profile, request, other = self.profile, self.request, self.other
         names = () if other is None else other.names
         own = {role: name for role, name in request.keys.items() if name in self.table.names or name not in names}
@@ -133,14 +120,14 @@ class TableReader:
         if self.table.rows > _HEAD * _MORE and found.long and request.duplicates is None:
             keys = [found.roles[role] for role in ("event", "expert", "class", "verdict") if role in found.roles]
             if profile.repeated(keys):
-                self._refuse_repeats(Whole(found, None, profile))
+                self._refuse_repeats(found)
         return found
 
-    def _refuse_repeats(self, whole: Whole) -> None:
+    def _refuse_repeats(self, layout: Layout) -> None:
         """Raise an error early if an expert has several forecasts on one event in a very large table's first rows."""
         head = self.table.rows_from(self.table.first, _HEAD)
         try:
-            TableReader(head, self.other, self.asked, whole).chosen  # noqa: B018 - for its error
+            TableReader(head, self.other, self.asked, profile=self.profile, layout=layout).chosen  # noqa: B018
         except DuplicateError:
             raise
         except OpinionPoolError:
@@ -197,12 +184,12 @@ class TableReader:
     def melted(self) -> Melted:
         """Long form of the table, with a row for each number that an expert gave."""
         table, layout, names = self.table, self.layout, self.table.names
-        if self.whole is None:
+        if not table.part:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
-        found = melt(table, layout, self.reading)
+        found = melt(table, layout, self.events, self.reading)
         refuse_summaries(table, layout, found.long_rows.experts, self.request.include)
         # Of the experts in a part of a table nothing follows.
-        units, scales = self.request.units, () if self.whole else self.request.scale
+        units, scales = self.request.units, () if table.part else self.request.scale
         played = [name for place, name in enumerate(names) if place not in layout.unused]
         known = list(dict.fromkeys([*found.long_rows.experts, *played, *map(str, self.request.exclude)]))
         keys = {ALL, *map(name_key, known)}
@@ -250,16 +237,18 @@ class TableReader:
         timed, request = self.timed[0], self.request
         last = request.duplicates in {"last", "last-row"}
         counting = timed.select(latest_of_pair(timed)) if last else self.melted.long_rows
-        return find_options(self.melted, self.layout, request.options, request.asked, counting)
+        rows = self.events.codes
+        return find_options(self.melted, rows, self.layout, request.options, request.asked, counting)
 
     @cached_property
     def settled(self) -> Settled:
         """Classes, outcome of each event, and which events are void (annulled)."""
         request, written = self.request, self.melted.written
-        classes = None if self.whole is None else self.whole.classes
         asked = as_listed(request.asked, written, long=self.layout.long)
         options, scale = None if self.options is None else self.options.of_events, request.rules.scale
-        found = settle(self.observed, self.events.values, written, asked, request.no_outcome, classes, scale, options)
+        found = settle(
+            self.observed, self.events.values, written, asked, request.no_outcome, self.classes, scale, options
+        )
         if len(found.classes) > CLASSES:
             # What pools learn grows with their square.
             raise fault("too-many-classes", file=self.table.name, classes=len(found.classes), most=CLASSES)
@@ -268,8 +257,8 @@ class TableReader:
     @cached_property
     def prior(self) -> Array | None:
         """Prior probability of each event, (events,) or (events, K); None without columns of priors."""
-        classes = self.settled.classes
-        return prior_of_events(self.layout, self.melted, classes, self.priors, self.reading, self.options)
+        classes, rows = self.settled.classes, self.events.codes
+        return prior_of_events(self.layout, self.melted, rows, classes, self.priors, self.reading, self.options)
 
     @cached_property
     def placed(self) -> LongRows:
@@ -371,7 +360,7 @@ class TableReader:
             *self.known[2],
             *late,
             *self.chosen[2],
-            *(self.counts.notes(self.request.rules) if self.whole is None else ()),
+            *(() if self.table.part else self.counts.notes(self.request.rules)),
         )
 
     def _history(self, forecasts: Forecasts) -> History:

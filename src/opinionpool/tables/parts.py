@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import as_asked, settle
-from opinionpool.tables.parse import TableReader, Whole
+from opinionpool.tables.parse import TableReader
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
@@ -90,7 +91,7 @@ class Parts:
     table: Table
     request: ReadOptions
     only: Forecasts | None = None  # all forecasts, of a table that is read as a whole
-    whole: Whole | None = None
+    shared: Mapping[str, Any] = field(default_factory=dict)  # profile, layout and classes, with which parts are read
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)  # distinct words of the table in some columns
     spans: Sequence[tuple[int, int]] = ()  # first row and number of rows of each part
     more: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
@@ -127,7 +128,7 @@ class Parts:
 
     def _read(self, span: tuple[int, int]) -> TableReader:
         part = self.table.rows_from(*span, self.known)
-        reader = TableReader(part, None, self.request, self.whole)
+        reader = TableReader(part, None, self.request, **self.shared)
         try:
             reader.forecasts, reader.counts  # noqa: B018 - both are kept
         finally:
@@ -173,7 +174,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
     settled = settle(observed, [], written, asked, request.no_outcome, None, request.rules.scale)
-    whole = Whole(layout, settled.classes, profile)
+    shared = {"profile": profile, "layout": layout, "classes": settled.classes}
     known = {}
     if layout.long:
         expert = layout.roles["expert"]
@@ -189,7 +190,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
             found = _grouped_spans(table, column, rows)
             notes = (*notes, finding("sorted"))
         spans = [(0, table.rows)] if found is None else found
-    return Parts(table, request, None, whole, known, spans, notes)
+    return Parts(table, request, None, shared, known, spans, notes)
 
 
 def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptions:

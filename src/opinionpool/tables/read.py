@@ -37,7 +37,7 @@ from opinionpool.tables.engine import (
 from opinionpool.tables.files import expand, prepare, text_fault, with_line_feeds
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.options import ReadOptions, documented, in_python, options_given
-from opinionpool.tables.parse import read_table
+from opinionpool.tables.parse import TableReader
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import BETWEEN, UserRoles, position, unnumbered
 from opinionpool.tables.table import Table, read_frame
@@ -123,7 +123,7 @@ def read_with(source: object, outcomes: object, options: ReadOptions, progress: 
         with ExitStack() as stack:
             advance = stack.enter_context(advancing(progress, "reading forecasts"))
             table, other = stack.enter_context(open_tables(source, outcomes, options, advance))
-            return read_table(table, other, options)
+            return TableReader(table, other, options).forecasts
     except OpinionPoolError as error:
         if python := in_python(str(error)):
             error.add_note(python)

@@ -21,7 +21,7 @@ from opinionpool.arrays import Array, Index, has_boolean, unmasked
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault
-from opinionpool.tables.engine import SPACE, FileSource, connect, engine, literal, readable
+from opinionpool.tables.engine import SPACE, FileSource, connect, literal, readable
 from opinionpool.tables.files import lines_of
 from opinionpool.tables.roles import BETWEEN
 from opinionpool.text import APOSTROPHE, without_apostrophe
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 
 
 BLANK = -1
-# Number of rows from which on the engine finds the distinct words of a column, and reads times of the form `_ISO`.
+# Number of rows from which on the engine finds the distinct words of a column.
 _MANY = 20_000
 # Number of cells up to which all columns are fetched at once.
 _FEW = 1 << 18
-_ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
@@ -208,31 +207,10 @@ class Table:
             return encode(_as_meant(cells) if self._is_csv(column) else cells)
         return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
 
-    def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
-        """Column as times in UTC if the table is large and nearly all cells are different ISO times; else None."""
-        if column >= len(self.types) or self.types[column] != "VARCHAR" or self.rows < _MANY:
-            return None
-        cell = f"trim(c{column})"
-        few = self.select(f"approx_count_distinct(c{column}) AS n")["n"][0] < self.rows / 8
-        if few:
-            # Each different word is read once then.
-            return None
-        able = self.select(f"bool_and({cell} = '' OR regexp_full_match({cell}, '{_ISO}')) AS able")["able"]
-        if not np.ma.filled(able, True)[0]:
-            return None
-        try:
-            times = self._select(f"CAST(nullif(rtrim({cell}, 'Z'), '') AS TIMESTAMP) AS c")["c"]
-        except engine().Error:
-            return None
-        return np.asarray(np.ma.filled(times, np.datetime64("NaT")), dtype="datetime64[us]")
-
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
         """Return the columns that the SQL select list `what` computes for the table's rows, by name."""
         with readable(self.source):
-            return self._select(what)
-
-    def _select(self, what: str) -> dict[str, npt.NDArray[Any]]:
-        found: dict[str, npt.NDArray[Any]] = self.connection.execute(self._query(what)).fetchnumpy()
+            found: dict[str, npt.NDArray[Any]] = self.connection.execute(self._query(what)).fetchnumpy()
         return found
 
     def _query(self, what: str) -> str:

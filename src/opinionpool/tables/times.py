@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias
 
@@ -43,6 +44,7 @@ _FORMS = [
     )
     for day in _DAYS
 ]
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?", re.ASCII)
 _COMPACT = re.compile(r"(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
@@ -116,11 +118,12 @@ def read_times(
 
     `missing` are words for no value, in lower case; a note on an unusual form of the column is added to `notes`.
     """
-    plain = table.iso_times(column) if dates is None else None
-    if plain is not None:
-        return plain
     words = table.words(column)
     cells = [word for word in words.values if word.lower() not in missing and word != "NaT"]
+    if dates is None and len(cells) == len(words.values) and all(map(_ISO.fullmatch, cells)):
+        # Most columns are written so, and many have a different time in each row.
+        with suppress(ValueError):
+            return words.expand(np.array([cell.rstrip("Z") for cell in cells], dtype="datetime64[us]"), "NaT")
     try:
         read, how = _reader(cells, dates)
     except _TwoWaysError as error:
