@@ -139,7 +139,7 @@ def test_retracted_questions_are_void_in_four_languages(word):
 
 def test_a_word_for_void_can_be_named_and_one_that_is_a_class_is_a_class():
     text = "Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;vertagt\nF3;0,2;nein\n"
-    with pytest.raises(CellError, match=r"--missing-value vertagt; .* void, --void-value vertagt"):
+    with pytest.raises(CellError, match=r"--missing-value vertagt, or --void-value vertagt"):
         read(text)
     assert read(text, void_values="vertagt").void.events == ("F2",)
     commands = [options for options, _ in ways(text)]

@@ -20,7 +20,7 @@ from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID, Options
 from opinionpool.scales import Scale
 from opinionpool.tables.table import Words
 from opinionpool.tables.units import MISSING, looks_numeric
-from opinionpool.text import meant, quoted
+from opinionpool.text import meant
 
 # A whole number, whatever zeros stand behind the point, or up to two behind a comma: "1,000" is a thousand.
 _WHOLE = re.compile(r"([0-9]+)(?:\.0+|,00?)?\s*(%?)", re.ASCII)
@@ -265,14 +265,6 @@ class NoOutcome:
 
 
 USUAL = NoOutcome()
-
-
-def none_text(word: str) -> str:
-    """Return the advice on `word`, which may mean that there is no outcome: how to declare it missing or void."""
-    ways = none_remedies(word)
-    unknown = f" or say --missing-value {quoted(word)}" if any("missing_values" in way for way in ways) else ""
-    void = f"; if it is void, --void-value {quoted(word)}" if ways else ""
-    return f"if the event is not resolved, leave it empty{unknown}{void}"
 
 
 def none_remedies(word: str) -> list[Mapping[str, object]]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import LayoutError, Note, OpinionPoolError
+from opinionpool.errors import LayoutError, Note
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.tables.classes import EventOptions, Matcher
 from opinionpool.tables.layout import Layout, unused_note
@@ -72,21 +72,10 @@ class EventColumn:
         """Return the column at position `column` of a table whose rows are about the events at `row_events`."""
         return cls(table, column, table.words(column), row_events)
 
-    def of_events(self, values: npt.NDArray[Any], blank: object, events: Sequence[str]) -> npt.NDArray[Any]:
-        """Return each event's value, (events,), from `values`, one per row; raise if an event has two different ones.
-
-        `values`, (rows,), are `blank`, NaN or NaT where the cell is blank.
-        """
-        present = (values == values) & (values != np.array(blank, dtype=values.dtype))
-        first, clash = one_per_key(values, present, self.row_events, len(events))
-        if clash is not None:
-            raise self.clash(*clash, events)
-        return take(values, first, blank)
-
-    def clash(self, one: int, other: int, events: Sequence[str]) -> OpinionPoolError:
-        """Return the error for the rows `one` and `other`, which are about one event and have different values."""
-        about = {"event": events[self.row_events[other]], "column": self.table.names[self.column]}
-        return fault("two-values", one=self.at(one), other=self.at(other), **about)
+    @property
+    def name(self) -> str:
+        """Header of the column."""
+        return self.table.names[self.column]
 
     def rewritten(self, read: Callable[[str], str]) -> EventColumn:
         """Return a copy of the column with `read(word)` in place of each word."""
@@ -100,6 +89,39 @@ class EventColumn:
     def at(self, row: int) -> str:
         """Return the word in `row` and where the row is, as text for messages."""
         return f"{shown(self.words.values[self.words.codes[row]])} ({place(self.table, row)})"
+
+
+def first_rows(
+    columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str], code: str
+) -> Index:
+    """Return each event's first row with a value, (events,), -1 for none; raise `code` if two rows of one differ.
+
+    `values`, (rows of all columns,), are `blank`, NaN or NaT where the cell is blank.
+    """
+    keys = np.concatenate([each.row_events for each in columns])
+    present = (values == values) & (values != np.array(blank, dtype=values.dtype))
+    first, clash = one_per_key(values, present, keys, len(events))
+    if clash is None:
+        return first
+    known = present & (keys >= 0)
+    pairs = np.unique(np.stack([keys[known], np.unique(values[known], return_inverse=True)[1]]), axis=1)[0]
+    others = [events[i] for i in np.flatnonzero(np.bincount(pairs) > 1).tolist() if i != keys[clash[0]]]
+    starts = np.cumsum([0, *(len(each.row_events) for each in columns)])
+    of = (np.searchsorted(starts, clash, side="right") - 1).tolist()
+    one, other = (columns[i].at(row - int(starts[i])) for i, row in zip(of, clash, strict=True))
+    about = {"event": events[keys[clash[0]]], "column": columns[of[0]].name, "others": others}
+    raise fault(code, None, (), one=one, other=other, count=len(others) + 1, **about)
+
+
+def per_event(
+    columns: Sequence[EventColumn],
+    values: npt.NDArray[Any],
+    blank: object,
+    events: Sequence[str],
+    code: str = "two-values",
+) -> npt.NDArray[Any]:
+    """Return the value of each event, (events,), `blank` where it has none; arguments and errors as `first_rows`."""
+    return take(values, first_rows(columns, values, blank, events, code), blank)
 
 
 # A time without a clock, and no Unix time.
@@ -202,7 +224,7 @@ def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reading:
             days &= midnights(values) & ~np.isnat(values)
             ended |= bool(days.any())
             values = np.where(days, last_moments(values), values)
-        values = each.of_events(values, "NaT", rows.events)
+        values = per_event([each], values, "NaT", rows.events)
         found = np.where(np.isnat(found), values, found)
     return found, ended
 
@@ -211,7 +233,7 @@ def _labels(columns: Sequence[EventColumn], events: Sequence[str]) -> npt.NDArra
     """Label of each event, (events,), "" where blank, from the first of `columns`; None if there are none."""
     for each in columns:
         labels = each.words.expand(np.array([*each.words.values, ""], dtype=np.str_)[:-1], "")
-        return each.of_events(labels, "", events)
+        return per_event([each], labels, "", events)
     return None
 
 
@@ -224,8 +246,7 @@ def _texts(columns: Sequence[EventColumn], events: Sequence[str]) -> tuple[tuple
         own = [texts[code] for code in take(codes, first, BLANK).tolist()]
         found = [one or other for one, other in zip(found, own, strict=True)]
         if clash is not None:
-            column, event = each.table.names[each.column], events[each.row_events[clash[1]]]
-            notes.append(finding("texts", column=column, event=event))
+            notes.append(finding("texts", column=each.name, event=events[each.row_events[clash[1]]]))
     return (tuple(found) if any(found) else None), notes
 
 
@@ -257,20 +278,19 @@ def prior_of_events(
     else:
         parts, size = [(column, np.zeros(rows, dtype=np.intp))], 1
     values, label = (np.concatenate(each) for each in zip(*((priors[i], of) for i, of in parts), strict=True))
-    events = np.tile(row_events, len(parts)).astype(np.intp)
-    keys = np.where((events >= 0) & (label >= 0), events * size + label, -1)
-    first, clash = one_per_key(values, ~np.isnan(values), keys, len(long_rows.events) * size)
-    if clash is not None:
-        column = parts[clash[1] // rows][0]
-        about = EventColumn.of(long_rows.table, column, row_events)
-        raise about.clash(clash[0] % rows, clash[1] % rows, long_rows.events)
+    columns = [
+        EventColumn.of(long_rows.table, i, np.where((row_events >= 0) & (of >= 0), row_events * np.intp(size) + of, -1))
+        for i, of in parts
+    ]
+    names = long_rows.events if size == 1 else [event for event in long_rows.events for _ in range(size)]
+    first = first_rows(columns, values, np.nan, names, "two-values")
     if size == 1:
         return take(values, first, np.nan)
     cells = first[first >= 0]
     written = replace(
         long_rows,
         experts=("the prior column",),
-        event=events[cells],
+        event=np.flatnonzero(first >= 0) // size,
         expert=np.zeros(len(cells), dtype=np.intp),
         label=label[cells],
         value=values[cells],

@@ -25,26 +25,23 @@ from opinionpool.tables.classes import (
     bare,
     key,
     none_remedies,
-    none_text,
     order_classes,
     two_classes,
 )
-from opinionpool.tables.event_facts import EventColumn, one_per_key, take
+from opinionpool.tables.event_facts import EventColumn, per_event
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import LongRows, class_lacking
 from opinionpool.tables.table import BLANK, cell_fault, place
 from opinionpool.tables.units import looks_numeric
-from opinionpool.text import listed, quoted, shown, suggestion
+from opinionpool.text import listed, shown, suggestion
 
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
 # Code of a void event among positions of outcomes.
 _VOIDED = UNRESOLVED - 1
 # Code of a tie: the outcome counts as half of each of two classes.
 TIED = _VOIDED - 1
-# Up to so many events with two outcomes, or one in so many, are taken for mistakes, and not for answers of experts.
-_FEW, _SHARE = 2, 10
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,11 @@ def settle(
     tied = _preference(words, scale) if len(shared) == 2 else None
 
     encoded = _encode(observed, events, shared, options, without, tied)
-    outcomes, void = _outcome_of(encoded.values, observed, events)
+    outcomes = np.full(len(events), UNRESOLVED)
+    if observed:
+        outcomes = per_event(observed, encoded.values, UNRESOLVED, events, "two-outcomes").astype(np.intp)
+    void = outcomes == _VOIDED
+    outcomes[void] = UNRESOLVED
     known = Matcher(written)
     usual = {word for word in encoded.met if word.lower() in without.void and known.find(word) is None}
     notes = [finding("void-class", word=word) for word in sorted(usual if options is None else ())]
@@ -228,16 +229,10 @@ def _if_fraction(word: str) -> str:
 def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolError:
     """Return the error for a word that is no outcome; `what` says what it is, as "neither 0 nor 1"."""
     word, count, grade = column.words.values[code], int(column.words.counts[code]), _grade(column.words.values)
-    option, ways = _column_of_options(column), list[Mapping[str, object]]()
-    if option is not None:
-        ways = [{"columns": {"class": option}}]
-        what += f"; all outcomes are among the words of column {shown(option)}: if that holds what each forecast is "
-        what += f"about, say --column class={quoted(option)}"
-    else:
-        ways = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
-        least = f"; if outcomes are grades, say from which one on an event happened: --at-least {grade}"
-        what += f"{_if_fraction(word)}{least if grade else ''}; {none_text(word)}"
-    return cell_fault("no-outcome", *column.first(code), ways, count, what=what)
+    option = _column_of_options(column)
+    ways: list[Mapping[str, object]] = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
+    ways = ways if option is None else [{"columns": {"class": option}}]
+    return cell_fault("no-outcome", *column.first(code), ways, count, what=what + _if_fraction(word))
 
 
 def _column_of_options(column: EventColumn) -> str | None:
@@ -297,10 +292,15 @@ def _encode(
                 if options is None:
                     raise _unknown(column, code, shared)
                 row = int(np.flatnonzero((words.codes == code) & (column.row_events == event))[0])
-                about = {"event": events[event], "options": [*map(str, labels)], "none": none_text(word)}
+                about = {"event": events[event], "options": [*map(str, labels)]}
                 raise cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
         values.append(found.take(pair))
-    return _Encoded(_concat(values), met, unsettled, respelled + sum(column.words.trimmed for column in observed))
+    return _Encoded(
+        np.concatenate([np.empty(0, np.int16), *values]),
+        met,
+        unsettled,
+        respelled + sum(column.words.trimmed for column in observed),
+    )
 
 
 def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
@@ -313,27 +313,6 @@ def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, in
     pair = np.full(len(codes), BLANK)
     pair[there] = inverse
     return pair, [divmod(key, size) for key in keys.tolist()], np.bincount(inverse, minlength=len(keys)).tolist()
-
-
-def _concat(columns: Sequence[npt.NDArray[Any]]) -> Index:
-    """Return `columns` joined to one array, which is empty if there are none."""
-    return columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
-
-
-def _outcome_of(
-    values: Index, observed: Sequence[EventColumn], events: Sequence[str]
-) -> tuple[Index, npt.NDArray[np.bool_]]:
-    """Outcome of each event, (events,), from `values` of rows, and mask of void events; raise if an event has two."""
-    row_events = _concat([column.row_events for column in observed])
-    first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
-    if clash is not None:
-        known = (values != UNRESOLVED) & (row_events >= 0)
-        pairs = np.unique(np.stack([row_events[known], values[known]], axis=1), axis=0)
-        differing = np.flatnonzero(np.bincount(pairs[:, 0]) > 1)
-        one = int((np.bincount(row_events[known]) > 1).sum()) - len(differing)
-        raise _two_outcomes(observed, clash, events, [events[i] for i in differing.tolist()], one)
-    outcomes = take(values, first, UNRESOLVED).astype(np.intp)
-    return np.where(outcomes == _VOIDED, UNRESOLVED, outcomes), outcomes == _VOIDED
 
 
 def _notes(
@@ -369,30 +348,8 @@ def _unknown(column: EventColumn, code: int, classes: tuple[object, ...]) -> Opi
         about = {"word": word, "places": places, "classes": classes, "count": len(rows)}
         return fault("no-class-of-all", None, (), **about)
     meant = suggestion(word, [str(label) for label in classes], "these are")
-    about = {"word": word, "places": places, "none": none_text(word), "meant": meant, "count": len(rows)}
+    about = {"word": word, "places": places, "meant": meant, "count": len(rows)}
     return fault("no-class", None, map(Remedy, none_remedies(word)), **about)
-
-
-def _two_outcomes(
-    observed: Sequence[EventColumn], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
-) -> OpinionPoolError:
-    """Error for an event with two outcomes; `one` is the number of events with one outcome in several rows."""
-    starts = np.cumsum([0, *(len(column.row_events) for column in observed)])
-    of = (np.searchsorted(starts, clash, side="right") - 1).tolist()
-    cells = [(observed[i], row - int(starts[i])) for i, row in zip(of, clash, strict=True)]
-    first, second = (column.at(row) for column, row in cells)
-    event = events[cells[0][0].row_events[cells[0][1]]]
-    both = {"event": event, "first": first, "second": second}
-    name, rows = observed[0].table.names[observed[0].column], observed[0].row_events
-    if 2 * len(set(rows.tolist())) > len(rows):
-        # A row is an event, but for a few.
-        return fault("two-outcomes-of-name", None, (), **both)
-    if len(differing) < one and len(differing) <= max(_FEW, one // _SHARE):
-        # Answers of experts would differ on more of them.
-        so = [name for name in differing if name != event]
-        also = f", and so {'has' if len(so) == 1 else 'have'} {listed(so)}" if so else ""
-        return fault("two-outcomes-of-few", None, (), also=also, same=one, count=len(differing), **both)
-    return fault("two-outcomes", None, [Remedy({"columns": {"outcome": None}})], name=name, **both)
 
 
 def find_options(
