@@ -139,16 +139,3 @@ class Note:
     text: str
     count: int = 1
     serious: bool = False
-
-    @property
-    def kind(self) -> str:
-        """Key that is equal for notes that say the same about different parts of a table, so that `+` merges them."""
-        return self.text
-
-    def __add__(self, other: Note) -> Note:
-        """One note in place of this and `other`, which says the same (equal `kind`) of another part of a table."""
-        return self
-
-    def out_of(self, total: int) -> Note:  # noqa: ARG002 - of findings it matters
-        """Note unchanged; the subclass `Finding` returns a copy whose text has `total` as the number of all cases."""
-        return self

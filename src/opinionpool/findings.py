@@ -132,10 +132,9 @@ class Finding(Note):
         """Key that is equal for findings that `+` merges: the place, and the parameters that are text or booleans."""
         return repr([*((k, v) for k, v in self.params.items() if isinstance(v, str | bool)), str(self.place)])
 
-    def __add__(self, other: Note) -> Finding:
+    def __add__(self, other: Finding) -> Finding:
         """One finding for two parts of a table: the sums of integers, joined lists and the largest of two floats."""
-        more = other.params if isinstance(other, Finding) else {}
-        both = {name: _both(value, more[name]) for name, value in self.params.items()}
+        both = {name: _both(value, other.params[name]) for name, value in self.params.items()}
         return self if both == self.params else finding(self.code, self.place, self.remedies, **both)
 
     def out_of(self, total: int) -> Finding:

@@ -45,6 +45,12 @@ BLOCK = 1 << 21
 TIE = "tie"
 
 
+class _Distinct(tuple[str, ...]):
+    """Event ids that were found to differ, so that a copy of the forecasts does not compare them again."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecasts(Tabular):
     """Forecasts by N experts on T events with K classes, in M cells.
@@ -139,9 +145,11 @@ class Forecasts(Tabular):
                 f"{cells} cells of {len(self.classes)} classes need probabilities of shape {expected}, "
                 f"not {self.probabilities.shape}"
             )
-        twice = repeated(self.events)
-        if twice is not None:
-            raise DuplicateError(f"event ids must differ, and {shown(twice)} stands twice")
+        if not isinstance(self.events, _Distinct):
+            twice = repeated(self.events)
+            if twice is not None:
+                raise DuplicateError(f"event ids must differ, and {shown(twice)} stands twice")
+            object.__setattr__(self, "events", _Distinct(self.events))
         if self.made is not None and len(self.made) != cells:
             raise ShapeError(f"{cells} forecasts need as many times, not {len(self.made)}")
         if len(self.outcomes) != len(self.events):

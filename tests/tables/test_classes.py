@@ -161,7 +161,9 @@ def test_a_few_events_with_two_outcomes_are_named():
     rows[1], rows[12] = (*rows[1][:3], "annulled"), (*rows[12][:3], "1")
     names = ["event", "expert", "probability", "outcome"]
     table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-    told = r"'q0' has two outcomes: '0' .*row 0\) and 'annulled' .*row 1\), as have 'q4'; where an outcome was corrected"
+    told = (
+        r"'q0' has two outcomes: '0' .*row 0\) and 'annulled' .*row 1\), as have 'q4'; where an outcome was corrected"
+    )
     with pytest.raises(CellError, match=told) as caught:
         read_forecasts(table)
     assert (caught.value.remedies, caught.value.count) == ((), 2)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Index
 from opinionpool.blocks import in_order
 from opinionpool.errors import Note
-from opinionpool.findings import fault, finding
+from opinionpool.findings import Finding, fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress
@@ -76,12 +76,16 @@ class PartNotes:
     def add(self, notes: Iterable[Note]) -> None:
         """Add the notes on one part to the sums."""
         for note in notes:
-            key = note.code, note.kind
-            self._found[key] = self._found[key] + note if key in self._found else note
+            key = note.code, note.kind if isinstance(note, Finding) else note.text
+            before = self._found.get(key)
+            self._found[key] = before + note if isinstance(note, Finding) and isinstance(before, Finding) else note
 
     def all(self, **totals: int) -> tuple[Note, ...]:
         """Return the notes on the whole table; `totals` has, by a note's code, the number of all cases."""
-        return tuple(note.out_of(totals[note.code]) if note.code in totals else note for note in self._found.values())
+        return tuple(
+            note.out_of(totals[note.code]) if isinstance(note, Finding) and note.code in totals else note
+            for note in self._found.values()
+        )
 
 
 @dataclass(eq=False)
@@ -212,13 +216,10 @@ def _tally(table: Table, column: int) -> _Tally:
     query = f"SELECT {table.text(column)} AS c, count(*) AS n, min(rowid) AS r FROM t GROUP BY 1 ORDER BY 3"
     found: dict[str, list[int]] = {}
     for cell, count, first in table.connection.execute(query).fetchall():
-        word = "" if cell is None else cell.strip()
-        if word:
-            of = found.setdefault(word, [0, first, 0])
-            of[0] += count
-            of[2] += count * (word != cell)
-    tallies, firsts, trimmed = np.array([*found.values()], np.intp).reshape(-1, 3).T
-    return _Tally(np.arange(len(found)), [*found], int(trimmed.sum()), tallies=tallies, firsts=firsts)
+        if word := (cell or "").strip():
+            found.setdefault(word, [0, first])[0] += count
+    tallies, firsts = np.array([*found.values()], np.intp).reshape(-1, 2).T
+    return _Tally(np.arange(len(found)), [*found], tallies=tallies, firsts=firsts)
 
 
 def _event_hash(table: Table, column: int) -> str:
