@@ -138,7 +138,7 @@ def test_an_event_has_one_outcome_whichever_table_says_it():
     first = EventColumn(table, 0, table.words(0), np.array([0, 1, 1]))
     assert settle([first], ["q", "r"], (), Asked()).outcomes.tolist() == [1, 0]
     second = EventColumn(other, 0, other.words(0), np.array([0, 1]))
-    with pytest.raises(CellError, match=r"event 'r' has two outcomes: '0' \(the table, row 1\) and '1' \(.* row 1\)"):
+    with pytest.raises(CellError, match=r"event 'r' has two values in column '\w+': '0' \(the table, row 1\) and '1' \(.* row 1\)"):
         settle([first, second], ["q", "r"], (), Asked())
 
 
@@ -147,7 +147,7 @@ def test_two_events_of_one_name_are_not_answers_of_experts():
 
     # To say that the outcome is what experts answered would make an expert of it.
     table = {"event": ["q", "q", "r"], "ann": [0.9, 0.2, 0.5], "outcome": [1, 0, 1]}
-    with pytest.raises(CellError, match=r"two outcomes.*events need names that differ") as caught:
+    with pytest.raises(CellError, match=r"two values.*events need names that differ") as caught:
         read_forecasts(table)
     assert caught.value.remedies == ()
     assert read_forecasts(table, columns={"event": None}).shape == (3, 1)
@@ -162,7 +162,7 @@ def test_a_few_events_with_two_outcomes_are_named():
     names = ["event", "expert", "probability", "outcome"]
     table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     told = (
-        r"'q0' has two outcomes: '0' .*row 0\) and 'annulled' .*row 1\), as have 'q4'; where an outcome was corrected"
+        r"'q0' has two values in column '\w+': '0' .*row 0\) and 'annulled' .*row 1\), as have 'q4'; where a value was corrected"
     )
     with pytest.raises(CellError, match=told) as caught:
         read_forecasts(table)
@@ -173,6 +173,6 @@ def test_a_few_events_with_two_outcomes_are_named():
     with pytest.raises(LayoutError, match="'outcome' is what happened, though it differs within 6 events") as asked:
         read_forecasts(table)
     assert asked.value.remedies == ({"columns": {"outcome": "outcome"}}, {"columns": {"outcome": None}})
-    with pytest.raises(CellError, match="if column 'outcome' holds what each expert answered") as caught:
+    with pytest.raises(CellError, match="if the column is no fact on events, as what each expert answered") as caught:
         read_forecasts(table, columns={"outcome": "outcome"})
     assert caught.value.remedies == ()

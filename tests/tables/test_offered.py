@@ -56,7 +56,7 @@ FORECASTS = "event,expert,p\nq1,a,.7\nq1,b,.6\nq2,a,.2\nq2,b,.3\n"
 
 def test_a_condition_is_of_the_file_of_outcomes_where_that_alone_has_its_columns():
     outcomes = "event,outcome,version\nq1,1,1\nq1,0,2\nq2,1,2\n"
-    with pytest.raises(CellError, match="two outcomes"):
+    with pytest.raises(CellError, match="two values in column"):
         read(FORECASTS, outcomes)
     assert read(FORECASTS, outcomes, where="version = 2").outcomes.tolist() == [0, 1]
     assert read(FORECASTS, "event,outcome\nq1,1\nq2,0\n", where="expert = 'a'").experts == ("a",)

@@ -106,7 +106,7 @@ def test_an_outcome_must_be_an_option_of_its_own_event():
     f = read(SITE.replace(",Harris\n", ",annulled\n"))
     assert "vote" not in f.events
     assert len(f.options) == len(f.events)
-    with pytest.raises(CellError, match="'vote' has two outcomes"):
+    with pytest.raises(CellError, match="'vote' has two values"):
         read(SITE.replace("vote,bob,Trump,0.5,Harris", "vote,bob,Trump,0.5,Trump"))
 
 

@@ -92,9 +92,9 @@ class EventColumn:
 
 
 def first_rows(
-    columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str], code: str
+    columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str]
 ) -> Index:
-    """Return each event's first row with a value, (events,), -1 for none; raise `code` if two rows of one differ.
+    """Return each event's first row with a value, (events,), -1 for none; raise if two rows of one event differ.
 
     `values`, (rows of all columns,), are `blank`, NaN or NaT where the cell is blank.
     """
@@ -110,18 +110,14 @@ def first_rows(
     of = (np.searchsorted(starts, clash, side="right") - 1).tolist()
     one, other = (columns[i].at(row - int(starts[i])) for i, row in zip(of, clash, strict=True))
     about = {"event": events[keys[clash[0]]], "column": columns[of[0]].name, "others": others}
-    raise fault(code, None, (), one=one, other=other, count=len(others) + 1, **about)
+    raise fault("two-values", None, (), one=one, other=other, count=len(others) + 1, **about)
 
 
 def per_event(
-    columns: Sequence[EventColumn],
-    values: npt.NDArray[Any],
-    blank: object,
-    events: Sequence[str],
-    code: str = "two-values",
+    columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str]
 ) -> npt.NDArray[Any]:
     """Return the value of each event, (events,), `blank` where it has none; arguments and errors as `first_rows`."""
-    return take(values, first_rows(columns, values, blank, events, code), blank)
+    return take(values, first_rows(columns, values, blank, events), blank)
 
 
 # A time without a clock, and no Unix time.
@@ -283,7 +279,7 @@ def prior_of_events(
         for i, of in parts
     ]
     names = long_rows.events if size == 1 else [event for event in long_rows.events for _ in range(size)]
-    first = first_rows(columns, values, np.nan, names, "two-values")
+    first = first_rows(columns, values, np.nan, names)
     if size == 1:
         return take(values, first, np.nan)
     cells = first[first >= 0]

@@ -124,7 +124,7 @@ def settle(
     encoded = _encode(observed, events, shared, options, without, tied)
     outcomes = np.full(len(events), UNRESOLVED)
     if observed:
-        outcomes = per_event(observed, encoded.values, UNRESOLVED, events, "two-outcomes").astype(np.intp)
+        outcomes = per_event(observed, encoded.values, UNRESOLVED, events).astype(np.intp)
     void = outcomes == _VOIDED
     outcomes[void] = UNRESOLVED
     known = Matcher(written)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opinionpool.errors import LayoutError, OpinionPoolError
+from opinionpool.errors import LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
@@ -257,13 +257,13 @@ def _matching(table: Table, wheres: Sequence[str]) -> Table:
     if not wheres:
         return table
     where = " and ".join(wheres)
-    found = _kept(table, *parse_where(where, table.name, table.names, table.text), "where")
+    found = _kept(table, *parse_where(where, table.name, table.names, table.text), lambda **of: finding("where", **of))
     if found.rows == 0:
         raise fault("no-row-left", table=table.name, where=where)
     return found
 
 
-def _kept(table: Table, query: str, parameters: object, code: str) -> Table:
+def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note]) -> Table:
     """Return the table's rows that meet the SQL condition `query`, with `note(count, total)` on those left out."""
     place = "t.place" if table.moved else "t.rowid"
     columns = ", ".join(f"c{i}" for i in range(len(table.types)))
@@ -271,7 +271,7 @@ def _kept(table: Table, query: str, parameters: object, code: str) -> Table:
         table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {query}", parameters)
     number = table.connection.execute("SELECT count(*) FROM t").fetchone()
     rows = int(number[0]) if number else 0
-    left = [finding(code, count=table.rows - rows, total=table.rows)] if rows < table.rows else []
+    left = [note(count=table.rows - rows, total=table.rows)] if rows < table.rows else []
     source = replace(table.source, notes=(*table.notes, *left))
     return replace(table, source=source, rows=rows, copied=True, moved=True, seen={})
 
@@ -294,7 +294,7 @@ def _without_descriptions(table: Table) -> Table:
         ]
         rows = [[columns[i][row] for i in measured] for row in range(count)]
         if len(measured) > 2 and all(_describes(words) for words in rows):
-            return _kept(table, f"rowid >= {count}", None, "descriptions")
+            return _kept(table, f"rowid >= {count}", None, lambda **of: finding("descriptions", **of))
     return table
 
 
