@@ -91,9 +91,7 @@ class EventColumn:
         return f"{shown(self.words.values[self.words.codes[row]])} ({place(self.table, row)})"
 
 
-def first_rows(
-    columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str]
-) -> Index:
+def first_rows(columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str]) -> Index:
     """Return each event's first row with a value, (events,), -1 for none; raise if two rows of one event differ.
 
     `values`, (rows of all columns,), are `blank`, NaN or NaT where the cell is blank.
