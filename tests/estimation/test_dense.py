@@ -14,9 +14,9 @@ from opinionpool.errors import ProbabilityError
 from opinionpool.estimation import sampling
 from opinionpool.estimation.statistics import Statistics, dense_statistics
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.array import ArraySource
 from opinionpool.learning.learn import learn, learn_from
-from opinionpool.learning.request import Request
+from opinionpool.learning.parts import ArraySource
+from opinionpool.learning.problem import Request
 
 EVEN = np.array([0.5, 0.5])
 

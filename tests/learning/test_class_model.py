@@ -11,7 +11,7 @@ from opinionpool import logodds
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation import sampling
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
+from opinionpool.learning.class_model import ClassPosterior, ClassWeights
 from opinionpool.learning.constants import CLASS_SPREADS
 from opinionpool.learning.learn import learn
 from opinionpool.model.full_panel import FullPanel

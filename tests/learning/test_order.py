@@ -8,9 +8,8 @@ from scipy.special import logit
 import opinionpool as op
 from opinionpool.estimation.sampling import sample_of
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.array import ArraySource
 from opinionpool.learning.learn import learn
-from opinionpool.learning.parts import PartsSource
+from opinionpool.learning.parts import ArraySource, PartsSource
 from opinionpool.model.panel import Panel
 from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS

@@ -11,7 +11,7 @@ from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import constants as believed
-from opinionpool.learning.class_weights import ClassWeights
+from opinionpool.learning.class_model import ClassWeights
 from opinionpool.learning.learn import learn
 from opinionpool.learning.posterior import Posterior, quantile
 from opinionpool.learning.prior import believed_slope

@@ -19,8 +19,7 @@ from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import event_labels
-from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.left_out import LeftOut
+from opinionpool.learning.fitted import FittedPanel, LeftOut
 from opinionpool.learning.posterior import answer_rows
 from opinionpool.logodds import all_classes, softmax, uncentred
 from opinionpool.pools.fitted_pool import FittedPool

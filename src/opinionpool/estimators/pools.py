@@ -17,12 +17,12 @@ from opinionpool.estimators.incremental import IncrementalPool
 from opinionpool.estimators.inputs import Given, labels_of, settled_classes
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode
-from opinionpool.learning.array import ArraySource
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn_from
+from opinionpool.learning.parts import ArraySource
 from opinionpool.learning.posterior import Posterior
-from opinionpool.learning.request import Request
+from opinionpool.learning.problem import Request
 from opinionpool.model.panel import PoolingPanel
 from opinionpool.model.pooling import Settings
 from opinionpool.pools import beta_linear as beta, logarithmic

@@ -21,9 +21,8 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.levels import Coding, rounded_zeros
 from opinionpool.learning.prior import Believed, belief_notes
-from opinionpool.learning.problem import Problem, Source, Sums
+from opinionpool.learning.problem import Problem, Request, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
-from opinionpool.learning.request import Request
 from opinionpool.learning.rows import DenseContrasts
 from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit
 from opinionpool.logodds import FLOOR, POOL_FLOOR

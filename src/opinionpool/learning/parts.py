@@ -1,25 +1,274 @@
-"""Forecasts in parts as a source to learn from: a sample of them is kept in memory."""
+"""Sources of which a sample is kept in memory: an array, which is used without a copy, and parts of the events."""
 
 from __future__ import annotations
 
 import pickle
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, TypeVar
+from functools import cached_property, partial
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool import logodds
+from opinionpool.arrays import Array, Floats, Index, Mask, axes
+from opinionpool.blocks import Bounds, blocks, floored_log_odds
 from opinionpool.errors import LearningError
-from opinionpool.estimation.sampling import FORECASTS, Draw, Keys, event_keys, rooms, row_contents_of, sample_note
-from opinionpool.forecasts import Forecasts
-from opinionpool.learning.problem import Problem, Seen
-from opinionpool.learning.request import Request
-from opinionpool.logodds import public_probabilities
+from opinionpool.estimation.regression import Observations
+from opinionpool.estimation.sampling import (
+    FORECASTS,
+    Draw,
+    Keys,
+    event_keys,
+    given_keys,
+    mixed,
+    name_keys,
+    rooms,
+    row_contents,
+    row_contents_of,
+    sample_note,
+)
+from opinionpool.estimation.statistics import Codes, dense_statistics, few_enough
+from opinionpool.forecasts import Forecasts, cells_of
+from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.leakage import leaked_columns
+from opinionpool.learning.levels import raised, rounded_zeros
+from opinionpool.learning.problem import Problem, Request, Seen, Sums
+from opinionpool.learning.rows import by_average_and_expert
+from opinionpool.logodds import check_probabilities, class_probabilities, public_probabilities
+from opinionpool.model.contrasts import Extremes
+from opinionpool.model.features import Parts
+from opinionpool.names import numbered
 from opinionpool.priors import laplace_prior
+
+# Events that show who may be a voter.
+FIRST = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """Source of forecasts in an array, used without a copy: float64, or float32 if K = 2; all events share one prior.
+
+    Examples
+    --------
+    >>> from opinionpool.learning.learn import learn_from
+    >>> q, y = np.array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]]), np.array([0, 0, 0, 1, 1, 1])
+    >>> source = ArraySource.of(q, y, prior=0.5)
+    >>> learn_from(source, Request(beliefs=None)).weights.round(5)
+    array([1.44221])
+    """
+
+    q: Floats  # (T, N); (T, N, K) for K > 2 classes; NaN where missing
+    outcomes: Codes  # (T,); positions of classes, -1 where unresolved
+    prior: Array  # (K,)
+    classes: tuple[object, ...]
+    estimated: bool  # whether the prior is Laplace's estimate
+    has_options: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        q: npt.NDArray[np.generic],
+        y: npt.NDArray[Any],
+        *,
+        classes: Sequence[object] | None = None,
+        prior: npt.ArrayLike | None = None,
+    ) -> ArraySource | None:
+        """Source of forecasts `q` (T, N), or (T, N, K) if K > 2, and outcomes `y` (T,); None if they must be copied.
+
+        Outcomes are 0, 1 or NaN (unresolved); if K labels `classes` are given, positions of these or -1 (unresolved).
+        """
+        k = 2 if classes is None else len(classes)
+        if not _fits(q, y, k) or (prior is not None and axes(prior, "prior") > (0 if k == 2 else 1)):
+            return None
+        outcomes = _zeros_and_ones(y) if classes is None else y
+        if outcomes is None:
+            return None
+        shared = laplace_prior(_counts(outcomes, k)) if prior is None else class_probabilities(prior, k)
+        labels = np.array([0, 1], dtype=y.dtype).tolist() if classes is None else classes
+        return cls(q, outcomes, shared, tuple(labels), prior is None)
+
+    @cached_property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the N experts."""
+        return numbered(self.q.shape[1])
+
+    def serves(self, request: Request) -> bool:
+        """True if the array itself suffices for the fit `request`, by sums over events or by a sample of events."""
+        request = request.about(len(self.classes))
+        if request.by_moments:
+            return self.sums(request) is not None
+        first = self.q[:FIRST]
+        # Votes count as the panel's, which takes all of them.
+        votes = ((first == 0) | (first == 1) | np.isnan(first)).all(axis=0).any()
+        return request.believed is not None and len(self.classes) == 2 and self._many and not votes
+
+    @property
+    def _many(self) -> bool:
+        return bool((_counts(self.outcomes, 2) > self._rooms[:2]).any())
+
+    @property
+    def _rooms(self) -> Index:
+        return rooms(self.q.shape[1], len(self.classes))
+
+    def sums(self, request: Request) -> Sums | None:
+        """Sums over all events for fits by averages; None if too many different sets of experts answered together."""
+        floor = request.settings.floor
+        if floor not in self._sums:
+            found = dense_statistics(self.q, self.outcomes, self.prior, floor, self.experts)
+            self._sums[floor] = None
+            if found is not None:
+                leaked = leaked_columns(self.q, self.outcomes)
+                found = found.shift(logodds.prior_log_ratios(self.prior))
+                self._sums[floor] = Sums(found, self.prior, Sums.counted(found), leaked)
+        return self._sums[floor]
+
+    @cached_property
+    def _sums(self) -> dict[float, Sums | None]:
+        """Cache of the results of `sums`, by the floor of forecasts."""
+        return {}
+
+    def problem(self) -> Problem:
+        """Return what to learn from: the same sample of events that `learn` draws from these forecasts.
+
+        Raises
+        ------
+        ProbabilityError
+            Names the first value outside [0, 1] and its position.
+        """
+        n, events, outcomes = self.q.shape[1], _counts(self.outcomes, 2), self.outcomes.astype(np.intp)
+        keys, counts, present = _keys_and_counts(self.q, outcomes)
+        drawn = Draw.of(
+            keys, outcomes, np.ones(len(keys)), self._rooms, lambda: row_contents(self.q, name_keys(self.experts))
+        )
+        kept = drawn.positions
+        cells = cells_of(np.asarray(self.q[kept], dtype=np.float64))
+        few = Forecasts(numbered(len(kept), "event"), numbered(n), self.classes, *cells, outcomes[kept])
+        problem = Problem.of(few, public_probabilities(self.prior), drawn.frequencies(np.ones(len(keys))))
+        note = sample_note(int((outcomes[kept] >= 0).sum()), int(events.sum()))
+        return replace(
+            problem,
+            estimated=self.estimated,
+            whole=Seen(events, counts, present, (note,)),
+            total=float(events.sum()),
+            blocks=None if drawn.complete else partial(self._in_blocks, outcomes, few),
+        )
+
+    def _in_blocks(self, outcomes: Index, some: Forecasts, floor: float) -> Iterator[_ArrayBlock]:
+        """Yield all resolved events in blocks; `outcomes` (T,) are of all events, `some` is a sample of the events."""
+        zero = rounded_zeros(some, floor)
+        reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
+        for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
+            codes = outcomes[rows]
+            q = raised(np.asarray(self.q[rows], dtype=np.float64), zero)
+            if (codes < 0).any():
+                q, codes = q[codes >= 0], codes[codes >= 0]
+            yield _ArrayBlock(q, codes, bounds, float(reference[0]), reference)
+
+
+def _zeros_and_ones(y: npt.NDArray[Any]) -> Codes | None:
+    """Return outcomes `y` in single bytes, (T,): 0, 1, and -1 for NaN; None if `y` has any other number."""
+    if y.dtype.kind not in "biuf":
+        return None
+    happened, unknown = y == 1, y != y
+    found = happened.astype(np.int8)
+    found[unknown] = UNRESOLVED
+    return found if (happened | unknown | (y == 0)).all() else None
+
+
+def _counts(outcomes: Codes, classes: int) -> Array:
+    """Return the number of events with each outcome, (K,)."""
+    return np.array([np.count_nonzero(outcomes == k) for k in range(classes)], dtype=np.float64)
+
+
+class _ArrayBlock(NamedTuple):
+    """Block of t resolved events of two classes, with one prior: forecasts (t, N) and outcomes (t,)."""
+
+    q: Array
+    codes: Index
+    bounds: Bounds  # of log-odds
+    reference: float  # L°
+    offset: Array  # (1,); log-odds of the believed prior
+
+    def among(self, first: Index, away: Array) -> _ArrayBlock:
+        """Return the block with forecasts by only the experts `first`, and with the prior's log-odds less `away`."""
+        q = self.q if len(first) == self.q.shape[1] else self.q[:, first]
+        return self._replace(q=q, offset=self.offset - away)
+
+    @property
+    def in_comparison(self) -> _ArrayBlock:
+        """Return the block itself, as independent events count alike in fits and in comparisons."""
+        return self
+
+    @property
+    def contrasts(self) -> Array:
+        """Log-odds of forecasts less the prior's, (t, N, 1), NaN where missing."""
+        return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
+
+    def log_likelihoods(self) -> Array:
+        """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""
+        answered = ~np.isnan(self.q).all(axis=1)
+        odds = floored_log_odds(self.q[answered], self.bounds, np.empty((np.count_nonzero(answered), self.q.shape[1])))
+        event, expert = np.nonzero(~np.isnan(odds))
+        given = logodds.expit(odds[event, expert] * np.where(self.codes[answered] == 1, 1.0, -1.0)[event])
+        return by_average_and_expert(event, expert, given, np.ones(len(odds)), odds.shape[1])
+
+    def observed(self, fill: Parts, extremes: Extremes) -> Observations:
+        """Data to regress outcomes on moderated log-ratios less the prior's; `fill` imputes missing ones."""
+        full = extremes.deviation_of(self.q, self.bounds, self.reference)[..., None]
+        offset, weight = np.broadcast_to(self.offset, (len(full), 1)), np.ones(len(full))
+        missing = np.isnan(full)
+        if missing.any():
+            # Events without any forecast are not learned from.
+            weight[missing.all(axis=(1, 2))] = 0.0
+            full = fill.fill(full)
+        return Observations(full, offset, self.codes, weight)
+
+
+def _keys_and_counts(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
+    """Hash of each event (T,); number of each expert's forecasts on resolved events, and whether it has any, (N,)."""
+    t, n = q.shape
+    counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
+    keys = np.empty(t, dtype=np.uint64)
+    for rows in blocks(t, n):
+        block = q[rows]
+        if _complete(block):
+            counts += np.count_nonzero(codes[rows] >= 0)
+            anywhere[:] = True
+        else:
+            if ((block < 0) | (block > 1)).any():
+                check_probabilities(q)
+            answered_cells = ~np.isnan(block)
+            counts += answered_cells[codes[rows] >= 0].sum(axis=0)
+            anywhere |= answered_cells.any(axis=0)
+        cells = given_keys(np.asarray(block, dtype=np.float64), codes[rows], binary=True)
+        keys[rows] = np.einsum("tn->t", cells)
+    return mixed(keys), counts, anywhere
+
+
+# The bits of 1; those of negative numbers, of what is above 1 and of NaN are larger.
+_ONE = np.ones(1).view(np.uint64)[0]
+
+
+def _complete(block: Floats) -> bool:
+    """Return True if all forecasts of a block are in [0, 1] and no forecast is missing; -0 may give False."""
+    if block.dtype == np.float64 and block.flags.c_contiguous:
+        return bool(block.view(np.uint64).max() <= _ONE)
+    # NaN is neither.
+    return bool(block.min() >= 0 and block.max() <= 1)
+
+
+def _fits(q: Floats, y: Floats, classes: int) -> bool:
+    """True if `q` and `y` have types and shapes that can be read without a copy, and events are many."""
+    if q.shape[2:] != (() if classes == 2 else (classes,)) or q.ndim < 2 or y.shape != q.shape[:1]:
+        return False
+    if q.dtype not in ((np.float64, np.float32) if classes == 2 else (np.float64,)):
+        return False
+    return q.shape[1] > 0 and few_enough(q.shape[1], len(q)) and len(q) > 0
+
 
 Kind = TypeVar("Kind", bound=np.generic)
 

@@ -16,8 +16,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.learn import learn_from
-from opinionpool.learning.problem import Problem, Source
-from opinionpool.learning.request import Request
+from opinionpool.learning.problem import Problem, Request, Source
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_floor
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fitted_pool import Fitted, FittedPool

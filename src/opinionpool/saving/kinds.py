@@ -13,12 +13,11 @@ from opinionpool.errors import Note, SavedPoolError
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.findings import Finding, finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
-from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
+from opinionpool.learning.class_model import ClassPosterior, ClassWeights
 from opinionpool.learning.constants import TOPICS
 from opinionpool.learning.crowd_posterior import CrowdPosterior
-from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.fitted import FittedPanel, LeftOut
 from opinionpool.learning.hierarchy import MarginalFeatures
-from opinionpool.learning.left_out import LeftOut
 from opinionpool.learning.levels import Coding
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior

@@ -18,8 +18,7 @@ from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityEr
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import SURE, SURE_EVENTS
-from opinionpool.learning.problem import Problem, Seen, Sums
-from opinionpool.learning.request import Request
+from opinionpool.learning.problem import Problem, Request, Seen, Sums
 from opinionpool.priors import laplace_prior
 from opinionpool.scales import Scale, scale_of
 from opinionpool.streams.block import Event, EventBlock, Times, event_key

@@ -20,7 +20,7 @@ from opinionpool.labels import encode_outcomes
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn_from
-from opinionpool.learning.request import Request
+from opinionpool.learning.problem import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.pooling import Settings
 from opinionpool.names import check_distinct, numbered
