@@ -71,7 +71,7 @@ class Agreement:
 
 
 def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
-    """Accuracies μ* at which calibrated experts' log-ratios less the prior's have the mean `square`; d = K - 1."""
+    """Accuracies μ* at which calibrated log-ratios less the prior's have mean square `square`; d = K - 1."""
     half = (d + 1.0) / 2.0
     return np.asarray(half * (np.sqrt(1.0 + np.maximum(square, STILL) / (d * half)) - 1.0))
 
@@ -79,8 +79,8 @@ def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
 def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
     """Lower bound of the errors' correlation, (r − m)/(1 − m), where r is the mean correlation of forecasts.
 
-    The share m = μ*/(μ* + K) of the variance of a calibrated expert's contrasts is due to the outcome; the accuracy μ*
-    is taken to be at least 2, as experts who agree little may just know little.
+    The share m = μ*/(μ* + K) of the variance of calibrated log-ratios less the prior's is due to the outcome; the
+    accuracy μ* is taken to be at least 2, as experts who agree little may just know little.
     """
     size = float(spread * (spread.sum() - spread) @ sums.count) / max(len(spread) - 1, 1)
     found = float(sums.product @ (spread > 0)) / size if size > 0 else 0.0

@@ -102,7 +102,7 @@ class Cells:
 
     @cached_property
     def counted(self) -> tuple[Array, Array, Array]:
-        """Weighted sums over each expert's rows of 1, of signatures, and of their squared lengths, (N, ...) each."""
+        """Weighted numbers of each expert's rows, (N,), and sums of their signatures and of these' squared lengths."""
         return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
 
     def regressions(self, values: Array) -> Regressions:

@@ -237,7 +237,7 @@ class _Open:
 
 @dataclass(frozen=True, eq=False)
 class _AtLimit:
-    """Fit of a crowd in which extreme forecasts are moderated to one limit; several are compared."""
+    """Fit of a crowd in which extreme forecasts are moderated to one limit; several limits are compared."""
 
     task: SparseContrasts  # resolved events
     extremes: Extremes

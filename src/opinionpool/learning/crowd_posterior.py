@@ -40,7 +40,7 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """The posterior from `fit` for B alternative `panels`: contrasts (B, N), which are nested, parameters."""
+        """Posterior from `fit` for B `panels`: their contrasts (B, N), mask of nested ones (B,), parameters."""
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))

@@ -99,7 +99,7 @@ class Centre:
 
     @property
     def common(self) -> Centre:
-        """Prior means of the features that experts have in common: means over experts, and the least worths; N = 1."""
+        """Prior means shared by all experts: means over experts of the prior means, least of the worths; N = 1."""
         means = (each.mean(axis=0, keepdims=True) for each in (self.bias, self.contrast, self.variance))
         return Centre(*means, *(each.min(keepdims=True) for each in (self.bias_worth, self.worth)))
 

@@ -114,7 +114,7 @@ class TopicEffects(Tabular):
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """Return the effects for all experts: each covariance with a weight is `part` of that at `column`."""
+        """The effects for all experts, with covariances with weights `part` times those at `column`."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:

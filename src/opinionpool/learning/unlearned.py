@@ -76,7 +76,7 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """`features`, with those of experts without forecasts scaled by beliefs about them over beliefs about others."""
+    """Return `features`, scaled for experts without forecasts by beliefs about them relative to the other experts."""
     if not duplicates.new.any():
         return features
     centre = believed.parts(believed.rho)

@@ -312,14 +312,14 @@ class Extremes:
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
     def believed(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Return moderated contrasts, (..., N, K - 1); `absent` marks classes that are no options of an event."""
+        """Return `contrasts` (log-ratios less the prior's), moderated; `absent` marks classes that are no options."""
         if np.isinf(self.limit):
             return contrasts
         robust = self.deviation(contrasts, absent)
         return robust if self.centre is None else np.asarray(robust + self.centre)
 
     def deviation(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Return moderated contrasts less the centre m, (..., N, K - 1); `absent` marks classes that are no options."""
+        """Return moderated `contrasts` less the centre m; `absent` marks classes not offered by an event."""
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation

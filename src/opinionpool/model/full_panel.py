@@ -100,7 +100,7 @@ class Discriminant:
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by `debiased` contrasts; 0 for NaN."""
+        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by log-ratios `debiased`; 0 for NaN."""
         full = np.zeros(debiased.shape)
         for rows, columns, rule in self._rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)

@@ -115,7 +115,7 @@ def _old_posterior(covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | 
 
 
 def _from_features(weights: ClassWeights) -> Array:
-    """Return the map from weights to release 0.1's coefficients: (K - 1)² for all experts, for each, and intercept."""
+    """The map from weights to release 0.1's coefficients: blocks (K - 1)² of the crowd and each expert, intercepts."""
     d, n = weights.free, len(weights.first)
     even = np.linalg.qr(np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)]).T)[0].T
     found = np.zeros((d * d * (1 + n * (n > 1)) + d, weights.size))

@@ -146,7 +146,7 @@ class Totals:
         return replace(self, shared=shared, own=own)
 
     def faded(self, now: float) -> Totals:
-        """Return sums with weights decayed to the time `now`, if it is later than `origin`."""
+        """Return the sums with weights decayed to the time `now`, if it is later than that of the present weights."""
         if not now > self.origin:
             return self
         share = math.exp(self.pace * (self.origin - now))
