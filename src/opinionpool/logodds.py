@@ -154,7 +154,7 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 
 
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
-    """Return `ratios` (..., K - 1), less the prior's, with those of `absent` classes set to the mean of the others.
+    """Return `ratios` (log-ratios less the prior's, (..., K - 1)) with the options' mean in place of `absent` classes.
 
     Ratios that are centred over the options are then centred over all classes too, so that inner products are as if
     there were only the options.

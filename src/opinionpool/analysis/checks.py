@@ -297,7 +297,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """Number of forecasts of exactly 50%, p-value of so many by chance, and mean number at values nearby, on a grid."""
+    """Number of forecasts of exactly 50%, p-value of so many by chance, and mean number at round values beside it."""
 
     def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())

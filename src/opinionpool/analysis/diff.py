@@ -40,7 +40,7 @@ FEATURES = ("weight", "calibration", "accuracy", "bias")
 
 
 class Move(NamedTuple):
-    """Change of one answer between two pools, split into the parts due to each of `STEPS`."""
+    """Change of one answer between two pools, as a sum of changes due to outcomes, forecasts and so on (`STEPS`)."""
 
     event: str
     label: object | None  # the class that it is about; None for binary events
@@ -382,7 +382,7 @@ def _features(state: Fitted) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Streams on the way from an old to a new stream, and the ids of the events in which old and new differ."""
+    """Streams (learners that keep their events) between an old and a new one, and ids of events that differ there."""
 
     # the old stream, with outcomes, forecasts, weights, dates, topics and groups of resolved events as in the new one,
     # and without events that the new one does not have; None if there is no such difference
@@ -455,7 +455,7 @@ def _own_priors(state: StreamState) -> bool:
 
 
 def with_settings(settings: Stream, events: Stream) -> Stream | None:
-    """Stream with the settings of `settings` and the events of `events`; None if that has not kept all events."""
+    """Stream with the settings of `settings` and the events of `events`; None if `events` has not kept all its own."""
     state = events._settled()
     if not state.sample.complete:
         return None
@@ -485,7 +485,7 @@ def _numbers(prior: object) -> np.ndarray:
 
 
 def _stream(like: Stream, events: list[Event], names: list[str], known: int) -> Stream:
-    """Stream with the settings of `like`, the `events`, and the first `known` of `names` and all who forecast."""
+    """Stream with the settings of `like`, `events`, and experts: all who forecast, the first `known` of `names`."""
     made = Stream(
         like.classes,
         prior=None if like.prior is None else logodds.public_probabilities(like.prior),

@@ -409,7 +409,7 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
 
 
 def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
-    """Part of the information on a class's share, (G, K), left if the others' mix is unknown; `each`: posterior."""
+    """Factor, (G, K), on the information on a class's share, as the others' are unknown too; `each`: answers (T, K)."""
     groups, k = share.shape
     if k == 2:
         return np.ones((groups, k))

@@ -147,7 +147,7 @@ def shared_errors(
 
 
 def _pairs(residuals: Residuals, kept: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """Correlation of each pair of the `kept` experts on events that both answered, and number of these, (n, n)."""
+    """Correlation of residuals of each pair of the `kept` experts, (n, n), and number of events that both answered."""
     place = np.full(len(residuals.forecasts.experts), -1)
     place[kept] = np.arange(len(kept))
     column = place[residuals.expert]

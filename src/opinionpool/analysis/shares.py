@@ -194,7 +194,7 @@ class _Groups:
         return np.asarray(-self.failed @ failed - self.happened @ happened)
 
     def base_rates(self, likelihood: Array) -> tuple[float, Array]:
-        """Log marginal likelihood, and posterior of each group's base rate, (G, J), from log-likelihoods (G, J)."""
+        """Log marginal likelihood, and posterior (G, J) of a group's base rate among J, by log-likelihoods (G, J)."""
         most = likelihood.max(axis=1, keepdims=True)
         relative = np.exp(likelihood - most)
         evidence = relative @ self.prior.T + 1e-300
@@ -252,7 +252,7 @@ class _Groups:
         return weight @ lines, weight, np.array(mean), np.array(variance)
 
     def gain(self, line: Array, by_fit: Array) -> float:
-        """Log Bayes factor for base rates by outcomes given scores (`by_fit`), against by scores as well (`line`)."""
+        """Log Bayes factor of base rates by outcomes alone (`by_fit`: intercept, slope) to those by scores too."""
         scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
         without = self.base_rates(self.outcomes_say(self.ratio(by_fit)))[0]
         return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
@@ -327,7 +327,7 @@ def _root_of(covariance: Array) -> Array:
 
 
 def _profile(weight: Array, log_odds: Array) -> float:
-    """Maximum over λ in [0, 1] of Σ weight log(1 − λ + λ e^log_odds)."""
+    """Largest log-likelihood ratio of a share λ in [0, 1] to share 0: maximum of Σ weight log(1 − λ + λ e^log_odds)."""
     x = np.expm1(log_odds)
     return float(weight @ np.log1p(_root(weight, x) * x))
 

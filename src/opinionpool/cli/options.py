@@ -402,7 +402,7 @@ class Listing(Answering):
     )
 
     def check(self, inputs: Sequence[str | None], writing: Writing) -> None:
-        """Raise a UsageError if --save cannot be written or is an input, or a saved pool that learns on has --prior."""
+        """Raise a UsageError if --save cannot be written or is an input, or if --prior is for a pool that learns on."""
         if self.save == "-":
             raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
         check_output(self.save, inputs)

@@ -407,7 +407,7 @@ def _believed(own: Expert, values: Mapping[str, float | None], worth: float | No
 
 
 def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
-    """Expert `own` with all beliefs worth `worth` events (None: no beliefs); assumed values are believed if none is."""
+    """Expert `own`, each belief worth `worth` events (None: no beliefs); if there is none, assumed values are used."""
     if worth is None:
         return replace(own, beliefs=ExpertBeliefs())
     values = {name: old.value for name, old in own.beliefs.given.items()}

@@ -89,7 +89,7 @@ class Choice(Objections):
         return found
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Those of the event columns `named` that are no experts and, beside ids, no texts; all if none is left."""
+        """Event columns among `named` that by header are no experts and, beside ids, no texts; without any, all."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]

@@ -187,7 +187,7 @@ def _way(word: str) -> str:
 
 
 def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:
-    """Two classes, the positive one last; that is `first` if neither the user nor the words decide."""
+    """Two classes, the positive one last: the user's, else by its meaning (yes, won), else `first`."""
     keys = [key(label) for label in labels]
     family = _family(keys)
     if asked.positive is not None:
@@ -279,7 +279,7 @@ def none_remedies(word: str) -> list[Mapping[str, object]]:
 
 
 def _may_be_forecast(word: str) -> bool:
-    """Whether `word` is a number from 0 to 1: declared missing, it would remove equal forecasts."""
+    """Whether `word` is a number from 0 to 1, so that to declare it missing may remove forecasts too."""
     try:
         return 0.0 <= float(word.replace(",", ".")) <= 1.0
     except ValueError:

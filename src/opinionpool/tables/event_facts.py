@@ -367,7 +367,7 @@ def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
 
 
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
-    """Note on columns without a role, empty if all have one; it names those of times, perhaps of resolution."""
+    """Note on columns of `table` without a role, and which of them may be times of resolution; empty if none is."""
     left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
     if not left:
         return []

@@ -360,7 +360,7 @@ def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
 
 
 def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> FileSource:
-    """Return a text file as the engine can read it: with its separator, header, and the number of lines above this."""
+    """Return a text file as the engine can read it: separator, header, lines above it; `how`: words for the note."""
     whole = len(head) < HEAD
     if not whole and b"\n" not in head:
         with open_binary(path, gzipped) as file:

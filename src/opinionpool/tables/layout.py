@@ -441,7 +441,7 @@ def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> boo
 
 
 def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = (), hint: str = "") -> list[Note]:
-    """Notes on each column's role, and on unused columns, some of which, called `times`, hold times."""
+    """Notes on each column's role, and on unused columns, some of which (`times`) hold times; `hint` ends the text."""
     experts = list(dict.fromkeys(expert for expert, _ in layout.cells if expert is not None))
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     text = layout.shape.name

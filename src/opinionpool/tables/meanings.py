@@ -40,9 +40,9 @@ def stems(columns: Sequence[Column]) -> frozenset[str]:
 
 
 def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns outside a family: three or more whose headers begin, or end, with the same word.
+    """Return the columns outside a family: three or more columns whose headers begin, or end, with the same word.
 
-    They share no word with the family and, if it begins with the same word (p_x, p_y), have another kind of numbers.
+    Strangers share no word with the family and, if it begins with one word (p_x, p_y), have another kind of numbers.
     """
     for end in (-1, 0):
         words = {c.place: (normal(c.name) if end == 0 else c.name.lower()).split("_") for c in columns}

@@ -68,7 +68,7 @@ class Reading:
         named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """Column as fractions, (rows,), NaN if blank; `named`: only expert, if so; `units`: the unit of each row."""
+        """Column as fractions, (rows,), also from its numbers `plain`; `named`: its expert; `units`: by row."""
         before = len(self.log.percent)
         values = read_probabilities(table, column, plain, self.rules, self.log, named, units)
         if units is None and not np.isnan(values).all():
@@ -351,7 +351,7 @@ def _check_units(
     kept: Sequence[str],
     reading: Reading,
 ) -> None:
-    """Raise an error unless all experts' numbers, where the user says nothing of units, are in one unit."""
+    """Raise an error unless the numbers of the experts `kept` are in one unit, where the user says nothing of units."""
     rules, names = reading.rules, {*kept}
     found, raw = Written(table), replace(reading, rules=replace(reading.rules, percent=False))
     for source, numbers in zip(sources, plain, strict=True):

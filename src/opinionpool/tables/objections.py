@@ -30,7 +30,7 @@ _OTHERS, _FEW = 5, 3
 
 
 class Objections(Meanings):
-    """Caveats and harms of readings of a table."""
+    """What speaks against readings of a table: caveats, which users may overrule, and harms, which rule them out."""
 
     def differs(self, column: Column, reading: Reading) -> bool:
         """Whether verdicts in `column` differ within an event, or from what an outcome column says in the same row."""
@@ -112,7 +112,7 @@ class Objections(Meanings):
             yield from self._aside_caveats(reading)
 
     def _names_say(self, reading: Reading) -> bool:
-        """Whether a name with one meaning chooses a column's role, or all columns are forecasts, or known otherwise."""
+        """Whether names settle a reading: a header with one meaning, all columns forecasts, or what the user says."""
         columns, given = self.profile.columns, self.given_roles
         named = [
             (role, columns[p]) for role, places in reading.roles.items() for p in places if role in columns[p].roles
@@ -161,7 +161,7 @@ class Objections(Meanings):
             yield from self._unlike(reading)
 
     def _outcome_harms(self, reading: Reading) -> Iterator[str]:
-        """Yield the outcome column whose cells are no outcomes of the forecasts, and what else may be the outcome."""
+        """Yield, as text, outcome columns with cells that are no outcomes; if there is no such column, candidates."""
         columns, outcomes = self.profile.columns, reading.roles.get("outcome", ())
         for c in (columns[place] for place in outcomes if not self._admits(reading, columns[place])):
             yield f"{shown(c.name)} holds no outcomes of {listed(self.names_of(reading.forecasts), 3)}"
@@ -174,7 +174,7 @@ class Objections(Meanings):
                 yield f"{shown(c.name)} may be the outcome"
 
     def _key_harms(self, reading: Reading) -> Iterator[str]:
-        """Yield the reasons for which rows with one key may be about several things."""
+        """Yield the reasons for which rows with equal event and expert (the key) may be about several things."""
         shape, event = reading.shape, reading.roles.get("event", ())
         if shape.numbered and not event:
             yield from (f"{shown(name)} names events" for name in self.names_of(self.called("event")))
@@ -251,14 +251,14 @@ class Objections(Meanings):
         return {place for place, count in shared.items() if count == most and min(shared.values()) < most}
 
     def _crowded(self, reading: Reading) -> bool:
-        """Whether many columns of words differ within an event, or play no role beside one that no name says."""
+        """Whether many columns of words vary within events or, if no header says event, are left without a role."""
         event = [self.profile.columns[place] for place in reading.roles.get("event", ())]
         left = [c for c in self.plain if c.kind == "text" and c.place not in reading.used and "never" not in c.says]
         named = any("event" in self.roles(c) and c.distinct > 1 for c in event)
         return len([c for c in left if not named or self.varies(c.place, reading)]) > (_OTHERS if named else _FEW)
 
     def differing(self, reading: Reading) -> list[int]:
-        """Return the unused columns that differ in rows with one key, as a part of a key does."""
+        """Unused columns that vary in rows that agree in the key (event, expert, ...), so may be a part of it."""
         look, numbered = self.profile, reading.shape.numbered
         places = [place for role in reading.shape.key for place in reading.roles[role]]
         places += [] if numbered else self.times[:1]
@@ -270,7 +270,7 @@ class Objections(Meanings):
         return [c.place for c in able if look.varies_within(c.place, places)]
 
     def distinguishing(self, reading: Reading) -> list[str]:
-        """Return the headers of the unused columns that differ in any two rows with one key."""
+        """Headers of the unused columns that differ in any two rows that agree in the key (event, expert, ...)."""
         places = [place for role in reading.shape.key for place in reading.roles[role]]
         places += [] if reading.shape.numbered else self.times[:1]
         return self.names_of(p for p in self.differing(reading) if self.profile.distinguishes(p, places))

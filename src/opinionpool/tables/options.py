@@ -512,7 +512,7 @@ def _classes(text: str) -> tuple[str, ...]:
 
 
 def _pairs(words: Sequence[str], form: str) -> dict[str, Any]:
-    """Values by name from words NAME=VALUE: a tuple if a name is repeated, None for an empty value."""
+    """Values by name from words of the `form` NAME=VALUE: a tuple if a name is repeated, None for an empty value."""
     found: dict[str, list[str]] = {}
     for word in words:
         name, sign, value = word.partition("=") if form.startswith("ROLE") else word.rpartition("=")

@@ -227,7 +227,7 @@ def _if_fraction(word: str) -> str:
 
 
 def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolError:
-    """Return the error for a word that is no outcome; `what` says what it is, as "neither 0 nor 1"."""
+    """Return the error for the word `code`, which is no outcome; `what` says what it is, as "neither 0 nor 1"."""
     word, count, grade = column.words.values[code], int(column.words.counts[code]), _grade(column.words.values)
     option = _column_of_options(column)
     ways: list[Mapping[str, object]] = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
@@ -387,7 +387,7 @@ def find_options(
 
 
 def _options_met(labels: Index, row_events: Index, counting: LongRows) -> tuple[Index, Index]:
-    """Event and label, (P,) each, of forecasts in `counting` and, for events without these, of all rows."""
+    """Event and label, (P,) each, of forecasts in `counting` and, for events without any there, of table rows."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False

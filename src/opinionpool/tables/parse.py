@@ -404,7 +404,7 @@ def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -
 
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> LongRows:
-    """Return `long_rows` with 1 - p for p where a verdict is "first" or "second", and B was shown before A."""
+    """Forecasts with 1 - p for p where a verdict is "first" or "second" and B was shown before A."""
     order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
     if order is None and not things:
         return long_rows
@@ -434,7 +434,7 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], ru
 
 
 def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
-    """Positions in `unused` of columns with the same words as a later one, but never the same in a row."""
+    """Positions in `unused` of columns that exchange words with a later one, as those of two compared models do."""
     of = {place: table.words(place) for place in unused}
     return [
         one

@@ -38,7 +38,7 @@ CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class _Tally(Words):
-    """Column of a table with a row for each distinct word, its number of rows (`tallies`), and its first row."""
+    """Column with a row for each distinct word of another column; `tallies`: its rows there, `firsts`: the first."""
 
     tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
     firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))

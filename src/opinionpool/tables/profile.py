@@ -87,7 +87,7 @@ class Column:
 
     @property
     def says_end(self) -> bool:
-        """Whether cells are yes or no, beside words for void or open events or after "Resolved"."""
+        """Whether the cells say how events ended: yes or no, but also words for void or open, or "Resolved yes"."""
         words = {*map(bare, self.folded)}
         ends = self.kind == "text" and bool(words & TRUTH) and not self.folded <= TRUTH | {"unknown", "?"}
         return ends and words <= TRUTH | USUAL.every
@@ -296,7 +296,7 @@ class Column:
 
     @property
     def half(self) -> float:
-        """One half, or 50 if any number is above 1."""
+        """One half in the unit of the numbers: 50 if any number is above 1, else 0.5."""
         return 50.0 if self.span[1] > 1 else 0.5
 
     def agrees(self, verdicts: Column) -> bool:
@@ -540,7 +540,7 @@ class Profile:
         return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
 
     def add_up(self, places: Sequence[int], rows: int = 1) -> bool:
-        """Whether the columns at `places` add up to 1 (or 100) in 90% of the rows without blanks, `rows` or more."""
+        """Whether the columns at `places` add up to 1 (or 100) in 90% of the rows without blanks, at least `rows`."""
         sums = np.sum([self.columns[place].values for place in places], axis=0)
         sums = sums[~np.isnan(sums)]
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0

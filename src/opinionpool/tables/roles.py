@@ -82,7 +82,7 @@ def words_of(name: str) -> frozenset[str]:
     """Return the kinds of words in a header, as ``roles.toml`` lists them; for a question only "question".
 
     >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Rain before May? (0-100)", "ann")]
-    [['index', 'never'], ['head', 'unsure'], ['question'], ['question'], []]
+    [['index', 'never', 'part'], ['head', 'unsure'], ['question'], ['question'], []]
     >>> [sorted(words_of(name)) for name in ("Vote before July", "Rain before 1 May", "p before talk")]
     [[], [], ['head', 'summary']]
     """

@@ -76,7 +76,7 @@ class Distinctions:
         return fault("same-time", None, ways, column=self.time, count=len(spans), **about)
 
     def several(self, long_rows: LongRows, pairs: Index) -> OpinionPoolError:
-        """Error for several forecasts by one expert on one event, with the columns that distinguish them."""
+        """Error for several forecasts by an expert on an event (`pairs`), with the columns that distinguish them."""
         examples: list[str] = []
         for pair in pairs[:3]:
             if sum(map(len, examples)) < _LONG:
@@ -142,7 +142,7 @@ class Distinctions:
         return [c.name for c in able], [way for column in able[:1] for way in self._ways(column, long_rows, adds)]
 
     def _ways(self, column: Column, long_rows: LongRows, adds: bool) -> Iterator[Remedy]:
-        """Yield the remedies by a column that differs in rows of one forecast; `adds`: their values sum to 1."""
+        """Yield remedies by `column`, which differs in rows taken for one forecast; `adds`: their numbers sum to 1."""
         name, text = column.name, column.kind in {"text", "mixed"}
         if role := next((role for role in ("expert", "order", "class") if role in column.roles), ""):
             yield Remedy({"columns": {role: name}})
@@ -169,7 +169,7 @@ class Distinctions:
         return middle + [value for value in able if value not in middle]
 
     def _days(self, long_rows: LongRows) -> list[str]:
-        """Columns of dates that may be a part of an event's name, as some column of yes and no varies within events."""
+        """Columns of dates that may be part of an event's name, if a column of yes and no varies within events."""
         event = long_rows.event
         for words in (self.table.words(c.place) for c in self.unused if c.folded <= TRUTH):
             codes = words.codes[long_rows.row]
@@ -181,7 +181,7 @@ class Distinctions:
         return []
 
     def _parts(self, name: str, roles: Sequence[str]) -> list[Remedy]:
-        """Remedies, one for each of `roles` (event, expert), that make the column `name` part of the role's key."""
+        """Remedies, one for each of `roles` (event, expert), that add the column `name` to those that identify it."""
         return [
             Remedy({"columns": {role: (*self.keys[role].split(BETWEEN), name)}}) for role in roles if role in self.keys
         ]
@@ -449,7 +449,7 @@ def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
 
 
 def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
-    """Positions of rows with the same expert, event, class and `stamps`, in at most `_GROUPS` groups of two or more."""
+    """Positions of rows with equal expert, event, class and times (`stamps`), by group; at most `_GROUPS` groups."""
     order = np.lexsort((*stamps, long_rows.key))
     change = [np.diff(of[order]) != 0 for of in (*stamps, long_rows.key)]
     starts = np.concatenate([[0], np.flatnonzero(np.any(change, axis=0)) + 1, [len(order)]])
@@ -522,7 +522,7 @@ def _lacking(long_rows: LongRows, options: EventOptions, start: int, count: int)
 
 
 def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:
-    """Error for forecasts whose sums `totals` are not 1; --normalise is a remedy if all of them nearly are."""
+    """Error for forecasts with sums `totals` other than 1, the first, in row `start`, with the sum `total`."""
     way = "--normalise divides such forecasts by their sum, if no class is lacking"
     if total < _LEAST:
         way = f"that is too little for --normalise, which takes sums of {_LEAST:g} and above"

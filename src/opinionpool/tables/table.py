@@ -230,7 +230,7 @@ class Table:
         return f"c{column}" if column < len(self.types) and self.is_text(column) else self.text(column)
 
     def text(self, column: int) -> str:
-        """Return SQL for a column as text, without the apostrophe before formulas; a key is its columns, joined."""
+        """SQL for a column as text, without the apostrophe before formulas; of a composite key, its columns joined."""
         if column >= len(self.types):
             parts = [f"trim({self.text(part)}, {SPACE})" for part in self.keys[column - len(self.types)]]
             blank = " OR ".join(f"coalesce({part}, '') = ''" for part in parts)
@@ -244,12 +244,12 @@ class Table:
         return f"CAST({cell} AS VARCHAR)"
 
     def changed(self, query: str, parameters: object = None) -> None:
-        """Replace the table's rows in the engine by the result of the SQL `query`."""
+        """Replace the table's rows in the engine by the result of the SQL `query` with its `parameters`."""
         self.connection.execute(f"CREATE TABLE s AS {query}", parameters)
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
-        """Return `rows` rows of the whole table, from row `first` on, as a table with a connection of its own."""
+        """Return `rows` rows, from row `first`, as a table with its own connection; `known`: words of columns."""
         cursor = self.connection.cursor()
         return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
 

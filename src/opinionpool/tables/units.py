@@ -104,7 +104,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
 def _a_scale(
     place: tuple[Table, int, int], of: Mapping[str, str], ends: tuple[int, int], *ways: Options, out: str = ""
 ) -> OpinionPoolError:
-    """Error for levels of scales; `of` has each expert's scale or "*", `ends` the extremes, `ways` the remedies."""
+    """Error for levels of scales in the cell `place`; `of`: scale by expert or "*"; `ends`: extremes."""
     scales = list(dict.fromkeys(of.values()))
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
@@ -216,7 +216,7 @@ class Written:
             self._check_units(columns)
 
     def _check_units(self, columns: bool) -> None:
-        """Raise an error if numbers are percentages of some experts and fractions of others."""
+        """Raise an error if some experts' numbers are percentages, others' fractions; `columns`: each has a column."""
         able = {name: each for name, each in self._spreads.items() if each.low >= 0 and each.high <= 100}
         large = [name for name, each in able.items() if each.above > each.inside]
         small = [name for name, each in able.items() if each.inside and not each.above]
@@ -464,7 +464,7 @@ def _not_a_number(
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, int], rules: NumberRules) -> None:
-    """Raise an error if a column has numbers with and without per cent signs, or decimal commas and points."""
+    """Raise an error if, by `marks`, numbers of a column are with and without %, or with commas and points."""
     name = table.names[column]
 
     def cells(*ways: str) -> dict[str, Any]:
