@@ -99,7 +99,7 @@ def simplex_weights(
 
 
 class _Point(NamedTuple):
-    """Weights v of a search, and there: sums of w q and of w over experts present, (2, T), gradient, loss and gap."""
+    """Weights v of a search, and there: loss, gradient, gap, sums of w q and of w over experts present, (2, T)."""
 
     v: Array  # (N,)
     pooled: Array  # (2, T); sums over experts of w q, and of w
@@ -108,7 +108,7 @@ class _Point(NamedTuple):
     gap: float  # the largest derivative of the mean log-likelihood towards one expert
 
     def within(self, tolerance: float) -> bool:
-        """Whether the gap, and the derivatives towards experts with weight, are within `tolerance`."""
+        """True if the weights are nearly best: derivatives towards experts are within about `tolerance`."""
         return self.gap <= tolerance and float(np.abs(self.score[self.v > 0]).max()) <= SLACK * tolerance
 
 

@@ -82,7 +82,7 @@ class ClassWeights:
 
     @property
     def size(self) -> int:
-        """Number of coefficients, P = F (K - 1)."""
+        """Number of coefficients, P: K - 1 for each of the F features."""
         return (1 + len(self.first) * self.free) * self.free
 
     def pooled(self, contrasts: Array) -> Array:

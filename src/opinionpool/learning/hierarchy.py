@@ -41,7 +41,7 @@ class Features:
     spread: Array
 
     def among(self, rows: Index | slice) -> Features:
-        """Return bias, contrast and spread of the experts, or for the forecasts, at the positions `rows`."""
+        """Features at the positions `rows` (of experts, or if each forecast has its own, of forecasts)."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
 
     @classmethod
@@ -146,7 +146,7 @@ class Hierarchy:
 
     @classmethod
     def _after(cls, start: Hierarchy | None, cells: Cells, prior: Centre, worth: float, rho: float) -> Hierarchy:
-        """Return the hierarchy after one round of updates; `errors` are not yet divided by their experts' spreads."""
+        """The hierarchy (biases, contrasts, spreads and their centre) after one more round of updates."""
         rho = rho if start is None else start.correlation
         centre, length = prior.about(*_of_all(cells, rho, prior.common)), cells.length
         values = cells.contrasts

@@ -359,7 +359,7 @@ def _along(values: Array | None, basis: Array | None, d: int) -> Array | None:
 
 
 def _whole(values: Array, basis: Array | None, d: int) -> Array:
-    """Return intercept and all weights, (..., K - 1 + N), from `values` with the weights' coordinates along `basis`."""
+    """Intercept and all weights, (..., K - 1 + N), from `values`: intercept, and coordinates of weights in `basis`."""
     if basis is None:
         return values
     return np.concatenate([values[..., :d], values[..., d:] @ basis.T], axis=-1)

@@ -275,7 +275,7 @@ class Level(NamedTuple):
         return np.concatenate([common, effects], axis=-1)
 
     def covariances(self, common: Array) -> Array:
-        """Covariances of all coefficients, (M, Q + G P, Q + G P), from those of the common ones, `common`."""
+        """Covariances of all coefficients: those of the common ones, `common` (M, Q, Q), extended by the topics'."""
         follow = self.follow.reshape(-1, self.follow.shape[2])
         if not len(follow):
             return common

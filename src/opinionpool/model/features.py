@@ -91,7 +91,7 @@ class Parts:
         return solved
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Return weights 2 Sigma_SS⁻¹ mu_S of the experts S present in each row, (T, m), 0 for absent ones."""
+        """Return weights of the experts present in each row, (T, m), 0 for absent ones (equation 10, among them)."""
         informative, scale = self.informative, self.scale
         if experts is not None:
             informative, scale = informative[experts], scale[experts]
@@ -103,7 +103,7 @@ class Parts:
         return np.asarray(self.weights_for(np.ones((1, len(self.contrast)), dtype=bool))[0])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Return each expert's contribution to the pooled log-ratios: weight times `debiased` contrast; 0 for NaN."""
+        """Return each expert's contribution to the pooled log-ratios: weight times log-ratios `debiased`; 0 for NaN."""
         present = ~np.isnan(debiased[..., 0])
         weights = self.weights if experts is None and present.all() else self.weights_for(present, experts)
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))

@@ -120,7 +120,7 @@ class PoolingPanel(Tabular, ABC):
 
     @property
     def weights(self) -> Array:
-        """Weights w = 2 Sigma⁻¹ mu of the experts when all are present, (N,) (paper, equation 10)."""
+        """Weights of the experts when all are present, w = 2 Sigma⁻¹ mu, (N,) (paper, equation 10)."""
         return self.parts.weights.copy()
 
     @property

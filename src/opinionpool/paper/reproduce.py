@@ -237,7 +237,7 @@ def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
 
 
 def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, float, float, float]]:
-    """Return rows on halves with separated outcomes: data, N, share, scores of our rule, the limit, the Gaussian pool.
+    """Rows on halves with separated outcomes: data, N, their share, scores of our rule, the limit, the Gaussian pool.
 
     The rule is that of `opinionpool.estimation.logistic.logistic_fit`: posterior mode of the coefficients with a normal
     prior. The limit is that of infinite coefficients, with every answer at a floor.

@@ -116,7 +116,7 @@ def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
 
 
 def _alpha(count: Array) -> float:
-    """Return Krippendorff's (2011) ordinal alpha, 1 − D_o/D_e, from counts of judges by event and level."""
+    """Krippendorff's (2011) ordinal alpha, 1 − D_o/D_e, from counts (T, levels) of judges who gave each level."""
     total = count.sum(axis=0)
     rank = np.cumsum(total) - total / 2.0
     judges, number = count.sum(axis=1), count.sum()
@@ -127,7 +127,7 @@ def _alpha(count: Array) -> float:
 
 
 def _fleiss(count: Array) -> float:
-    """Return Fleiss' (1971) kappa, (P − P_e)/(1 − P_e), from counts of judges by event and level."""
+    """Return Fleiss' (1971) kappa, agreement beyond chance, from counts (T, levels) of judges who gave each level."""
     judges = count.sum(axis=1)
     agree = float((((count**2).sum(axis=1) - judges) / (judges * (judges - 1.0))).mean())
     random = float(np.square(count.sum(axis=0) / count.sum()).sum())
@@ -135,7 +135,7 @@ def _fleiss(count: Array) -> float:
 
 
 def _cohen(judge: Index, level: Index, size: int) -> float:
-    """Cohen's kappa (1960) of two judges; `judge` and `level` (below `size`) are of one rating each, by event."""
+    """Cohen's kappa (1960), two judges' agreement beyond chance; each rating's `judge` (0, 1), `level` < `size`."""
     one, two = level[judge == 0], level[judge == 1]
     random = float(np.bincount(one, minlength=size) @ np.bincount(two, minlength=size)) / len(one) ** 2
     return (float((one == two).mean()) - random) / (1.0 - random) if random < 1 else float("nan")

@@ -188,7 +188,7 @@ class Totals:
 
     @property
     def _reference(self) -> Array:
-        """Return the prior that sets the floors, (K,); ones if no prior is known, which set the highest floors."""
+        """Prior of the classes, (K,), from which floors on forecasts are set; ones (highest floors) if unknown."""
         return np.ones(len(self.events)) if self.prior is None else self.prior
 
     def _moments(self, q: Array, outcomes: Index, weight: Array, prior: Array | None) -> Statistics:
