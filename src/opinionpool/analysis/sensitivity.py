@@ -159,12 +159,12 @@ def accuracy_range(accuracy: Belief) -> tuple[float, float]:
 
 
 def relative_range(relative: Belief, accuracy: float) -> tuple[float, float]:
-    """90% range of a believed relative accuracy of an expert with the absolute `accuracy` μ*."""
+    """90% range of a believed relative accuracy of an expert with the absolute `accuracy` μ*, in log-odds."""
     return _factor_range(relative.value, math.sqrt((8.0 / accuracy + 2.0) / relative.worth), (1e-4, 1e4))
 
 
 def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, float]:
-    """90% range of the believed calibration of an expert with the given `accuracy` μ*."""
+    """90% range of the believed calibration of an expert with the given `accuracy` μ*, in log-odds."""
     return _factor_range(calibration.value, math.sqrt((2.0 / accuracy + 2.0) / calibration.worth))
 
 
@@ -181,7 +181,7 @@ def _clipped(low: float, centre: float, high: float, limits: tuple[float, float]
 
 
 def bias_range(bias: Belief, accuracy: float, calibration: float) -> tuple[float, float]:
-    """90% range of the believed bias, in log-odds, of an expert with `accuracy` μ* and `calibration`."""
+    """90% range of the believed bias of an expert with `accuracy` μ* and `calibration`; bias and μ* in log-odds."""
     spread = WIDTH * math.sqrt(2.0 * accuracy / calibration**2 / bias.worth)
     return _clipped(bias.value - spread, bias.value, bias.value + spread, (-20.0, 20.0))
 

@@ -143,7 +143,7 @@ class Shares:
 
 
 def dependence(score: Array, group: Index, clusters: Clusters | None, groups: int) -> tuple[Array, csr_array]:
-    """Design effect of each group (events per independent event), (G,), and R (Q, G): R'R are their correlations.
+    """Design effect of each group (events per independent event), (G,), and R (Q, G): R'R are groups' correlations.
 
     `score` (T,) is an open event's probability less its group's share, and 0 for a resolved event.
     """
@@ -284,7 +284,7 @@ def posterior(
 
 
 def _prior(nodes: Array) -> tuple[Array, Array]:
-    """Probabilities (H, J) of log-odds `nodes` for H pairs of mean and sd of the groups', and each pair's log prior."""
+    """Probabilities (H, J) of groups' log-odds `nodes` (J,) by H pairs of mean and sd, and each pair's log prior."""
     mean, deviation = (each.ravel() for each in np.meshgrid(MEANS, DEVIATIONS))
     density = np.exp(-0.5 * np.square((nodes - mean[:, None]) / deviation[:, None]))
     log = np.log(deviation) - 0.5 * (np.square(mean / WIDTH) + np.square(deviation / WIDTH))

@@ -157,22 +157,22 @@ def effective_number(panel: PoolingPanel) -> float:
 
 
 def expected_auc(accuracy: npt.ArrayLike) -> Array:
-    """Area under the ROC curve between two classes, Φ(√μ*), for each `accuracy` μ*."""
+    """Area under the ROC curve between two classes, Φ(√μ*), for each `accuracy` μ*, in log-odds."""
     return normal_cdf(np.sqrt(_accuracies(accuracy)))
 
 
 def expected_score(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected normalised log score (paper, equation 26; uniform scoring prior) of forecasts with `accuracy` μ*."""
+    """Expected normalised log score (paper, equation 26; uniform scoring prior); `accuracy` is μ*, in log-odds."""
     return _expected(accuracy, prior, lambda p: 1.0 + np.log2(np.clip(p, POOL_FLOOR, 1.0)))
 
 
 def expected_brier(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected Brier score, 0 to 1, of forecasts with `accuracy` μ* on events with the given prior."""
+    """Expected Brier score, 0 to 1, of forecasts with `accuracy` μ*, in log-odds, on events with the given prior."""
     return _expected(accuracy, prior, lambda p: (1.0 - p) ** 2)
 
 
 def hit_rate(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected share of forecasts with `accuracy` μ* on the right side of 50%, of events with the given prior."""
+    """Expected share of forecasts with `accuracy` μ*, in log-odds, on the right side of 50%, at the given prior."""
     prior = one_prior(prior)
     right, wrong = _acted(_accuracies(accuracy), prior, 0.0)
     return np.asarray(prior * right + (1.0 - prior) * (1.0 - wrong))[()]

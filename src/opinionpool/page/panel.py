@@ -356,7 +356,7 @@ def accuracy_label(unit: str, accuracy: float) -> str:
 
 
 def in_unit(unit: str, accuracy: float) -> float:
-    """Return an accuracy μ* in `unit`: as AUC, hit rate or expected score."""
+    """Return in `unit` (AUC, hit rate or expected score) an accuracy that is given as mean log-odds, μ*."""
     if unit == "score":
         return float(normal_score(accuracy, 2.0 * accuracy))
     return float(normal_cdf(math.sqrt(accuracy if unit == "auc" else accuracy / 2.0)))
