@@ -196,7 +196,7 @@ def _for_parts(
         return kept, [kept]
     if asked.model is None:
         source = PartsSource.of(parts.forecasts(), asked.prior)
-        kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
+        kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.forecasts)
         return kept, (replace(kept, forecasts=part) for part in parts.forecasts())
     from opinionpool.streams.trained import matched
 

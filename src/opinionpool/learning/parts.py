@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import IO, Any, NamedTuple, TypeVar
@@ -273,19 +273,14 @@ def _fits(q: Floats, y: Floats, classes: int) -> bool:
 Kind = TypeVar("Kind", bound=np.generic)
 
 
-@dataclass(frozen=True, eq=False)
 class PartsSource:
-    """Source of forecasts that come in several parts, such as files, of which a sample is kept in memory."""
+    """Source of forecasts that come in several parts, such as files: a problem of which a sample is kept in memory."""
 
-    sample: Forecasts  # events that are kept in memory
-    prior: float | Array | None  # shared by all events; None if it is estimated or each event has its own
-    seen: Seen  # counts over all events
-    frequencies: Array  # (S,); how often each event of the sample counts
-    parts: Callable[[], Iterator[Forecasts]] | None  # all events; None if they are the sample
+    @staticmethod
+    def of(parts: Iterable[Forecasts], prior: float | Array | None) -> Problem:
+        """Return the problem from all parts; those beyond the memory limit are kept in a file while it is in use.
 
-    @classmethod
-    def of(cls, parts: Iterable[Forecasts], prior: float | Array | None) -> PartsSource:
-        """Return the source from all parts; those beyond the memory limit are kept in a file while it is in use.
+        Its `parts` gives all events, if these are more than the sample.
 
         Raises
         ------
@@ -304,52 +299,23 @@ class PartsSource:
             raise LearningError("there are no events")
         outcome, k = _together(outcomes), len(part.classes)
         events = np.bincount(outcome[outcome >= 0], minlength=k).astype(np.float64)
-        seen, room = Seen(events, counts, present), rooms(len(part.experts), k)
-        weight = np.ones(len(outcome))
-        if (events <= room[:k]).all() or part.options is not None:
-            return cls(Forecasts.joined([*kept]), prior, seen, weight, None)
-        drawn = Draw.of(_together(keys), outcome, weight, room, lambda: _together(contents))
-        some = kept.select(drawn.positions)
-        note = sample_note(int(some.resolved.sum()), int(events.sum()))
-        parts_again = None if drawn.complete else kept.__iter__
-        return cls(some, prior, replace(seen, notes=(note,)), drawn.frequencies(weight), parts_again)
-
-    @property
-    def experts(self) -> tuple[str, ...]:
-        """Names of the N experts."""
-        return self.sample.experts
-
-    @property
-    def classes(self) -> tuple[object, ...]:
-        """Labels of the K classes."""
-        return self.sample.classes
-
-    @property
-    def has_options(self) -> bool:
-        """True if events have options of their own."""
-        return self.sample.options is not None
-
-    def sums(self, request: Request) -> None:
-        """Return None, as moments are not computed from parts."""
-
-    def problem(self) -> Problem:
-        """Return what to learn from: the sampled events; `parts` of it gives all events, if these are more."""
-        taken, prior, events = self.sample, self.prior, self.seen.events
-        estimated = prior is None and (taken.prior is None or bool(np.isnan(taken.prior).all()))
-        if estimated and not self.has_options:
+        seen, room, weight = Seen(events, counts, present), rooms(len(part.experts), k), np.ones(len(outcome))
+        complete = bool((events <= room[:k]).all()) or part.options is not None
+        if complete:
+            some = Forecasts.joined([*kept])
+        else:
+            drawn = Draw.of(_together(keys), outcome, weight, room, lambda: _together(contents))
+            some, weight, complete = kept.select(drawn.positions), drawn.frequencies(weight), drawn.complete
+            seen = replace(seen, notes=(sample_note(int(some.resolved.sum()), int(events.sum())),))
+        estimated = prior is None and (some.prior is None or bool(np.isnan(some.prior).all()))
+        if estimated and some.options is None:
             prior = public_probabilities(laplace_prior(events))
-        problem = replace(
-            Problem.of(taken, prior, self.frequencies), estimated=estimated, whole=self.seen, total=float(events.sum())
-        )
-        if self.parts is None:
-            return problem
-        parts = self.parts
+        about: dict[str, Any] = {"estimated": estimated, "total": float(events.sum())}
 
         def all_parts() -> Iterator[Problem]:
-            for part in parts():
-                yield replace(Problem.of(part, prior, None), estimated=estimated, total=problem.total)
+            return (replace(Problem.of(part, prior, None), **about) for part in kept)
 
-        return replace(problem, parts=all_parts)
+        return replace(Problem.of(some, prior, weight), whole=seen, parts=None if complete else all_parts, **about)
 
 
 def _together(parts: list[npt.NDArray[Kind]]) -> npt.NDArray[Kind]:
