@@ -58,31 +58,16 @@ class Normals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Posterior of intercept and weights, averaged over the alternatives (nodes) of the prior.
+    """Posterior of intercept and weights, averaged over the alternatives (nodes) of the prior."""
 
-    Attributes
-    ----------
-    mean : ndarray, shape (K - 1 + N,)
-        Posterior mean of intercept and weights.
-    joint : ndarray, shape (B, J)
-        Posterior probability of each node with each normal of the weights' sum.
-    normals : Normals or None
-    evidence : float
-        Log marginal likelihood.
-    topics : TopicEffects or None
-    point : ndarray or None
-        Coefficients about which the log-likelihood was expanded, in coordinates of the fit.
-    by_quadratic : float
-        Log marginal likelihood by the quadratic expansion.
-    """
-
-    mean: Array
-    joint: Array
+    mean: Array  # (K - 1 + N,); posterior mean of intercept and weights
+    joint: Array  # (B, J); posterior probability of each node with each normal of the weights' sum
     normals: Normals | None = None
-    evidence: float = 0.0
+    evidence: float = 0.0  # log marginal likelihood
     topics: TopicEffects | None = None
+    # Coefficients about which the log-likelihood was expanded, in coordinates of the fit.
     point: Array | None = None
-    by_quadratic: float = 0.0
+    by_quadratic: float = 0.0  # log marginal likelihood by the quadratic expansion
 
 
 # Returns the quadratic function about a point (Q,), or with coefficients of topics (Q + G P,).

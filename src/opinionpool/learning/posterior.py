@@ -125,12 +125,6 @@ class Posterior(Tabular):
         rows = zip(self.hyperparameter, self.value, self.posterior.tolist(), strict=True)
         return {value: share for name, value, share in rows if name == "member"}
 
-    def likeliest(self, hyperparameter: str) -> tuple[str, float]:
-        """Return the most probable value of a hyperparameter, and its posterior probability."""
-        rows = [i for i, name in enumerate(self.hyperparameter) if name == hyperparameter]
-        best = max(rows, key=lambda i: self.posterior[i])
-        return self.value[best], float(self.posterior[best])
-
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
         """Bounds, (N,) each, of the credible interval of each of N = `experts` weights, less the weight's mean."""
         mean = (self.mean - self.probability @ self.mean)[:, -experts:]

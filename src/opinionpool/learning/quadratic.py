@@ -263,8 +263,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
 class Level(NamedTuple):
     """Posterior of common and topics' coefficients, at one assumed variance between topics."""
 
-    found: Approximation  # posterior of the common coefficients
-    log_prior: float  # log of the prior probability of this variance
+    found: Approximation  # posterior of the common coefficients, times the prior probability of this variance
     gain: Array  # (G, P, P); covariances of topics' coefficients given the common coefficients
     at_zero: Array  # (G, P); means of topics' coefficients if the common ones are 0
     follow: Array  # (G, P, Q); derivatives of these means by the common coefficients
@@ -299,24 +298,25 @@ class Levels:
             roots, prior = roots[:1], np.zeros(1)
         for root, own in zip(roots, prior.tolist(), strict=True):
             common, gain = about.without_topics(root)
+            common = common._replace(constant=common.constant + own)
             at_zero = np.einsum("gij,gj->gi", gain, about.slope)
-            found.append(Level(by_quadratic(common, nodes), own, gain, at_zero, -gain @ about.cross))
+            found.append(Level(by_quadratic(common, nodes), gain, at_zero, -gain @ about.cross))
         return cls(about, tuple(found))
 
     @property
     def log_marginal_likelihood(self) -> float:
         """Log marginal likelihood of the outcomes, over all assumed variances between topics."""
-        return float(np.logaddexp.reduce([own.found.log_marginal_likelihood + own.log_prior for own in self.each]))
+        return float(np.logaddexp.reduce([own.found.log_marginal_likelihood for own in self.each]))
 
     @property
     def centre(self) -> Array:
         """Posterior mean of the common coefficients and then of the topics' coefficients, (Q + G P,)."""
-        share = posterior_probabilities([own.found.log_marginal_likelihood + own.log_prior for own in self.each], 1.0)
+        share = posterior_probabilities([own.found.log_marginal_likelihood for own in self.each], 1.0)
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:
         """Pairs (prior, sum of weights) with log p above the largest plus `least` < 0; fewer for a large `size`."""
-        scores = np.array([own.found.score + own.log_prior for own in self.each])
+        scores = np.array([own.found.score for own in self.each])
         level, node, total = np.nonzero(scores > scores.max() + least)
         order = np.argsort(-scores[level, node, total], kind="stable")[: max(8, FITTED // size**2)]
         level, node, total = level[order], node[order], total[order]
