@@ -255,7 +255,7 @@ def parts_of_features(
     n: int,
     dependence: str = "common",
 ) -> Parts:
-    """Return a panel's parameters mu = mu*/kappa, sigma = sqrt(2 mu*)/kappa; up to a factor if `accuracy` is None."""
+    """Parts with contrast accuracy/calibration, spread √(2 accuracy)/calibration; up to a factor if not `accuracy`."""
     kappa = vector(calibration, n, "calibration")
     _refuse(kappa < 0, kappa, "a calibration must be at least 0")
     absolute = _accuracies(relative_accuracy, accuracy, n)

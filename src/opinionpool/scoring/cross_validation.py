@@ -127,7 +127,7 @@ class Occasions:
         return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
 
     def sums(self, values: Array) -> Array:
-        """Return sums by event, (T, ...), of `values` by occasion, (S, ...), times `share`; NaN without occasions."""
+        """Sums by event, (T, ...), of `values` (S, ...) by occasion times its weight; NaN without occasions."""
         total = np.zeros((self.events, *values.shape[1:]))
         np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
         total[self.without] = np.nan

@@ -139,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Lower confidence limit (tail probability `tail`) of the mean of `values`, of which `against` speak against it."""
+    """Lower confidence limit of the mean of `values`, of which `against` are below 0; `tail` is its probability."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))
