@@ -80,7 +80,7 @@ BETS = "contractId,userId,outcome,probAfter,createdTime\n" + "".join(
         # What distinguishes rows of one time is a class, whichever other role its name is a word for.
         (OPTIONS, [{"class": "Answer"}], ("u", "v"), None),
         # Ids of respondents may be numbers; pages are no experts.
-        (LIMESURVEY, [{"expert": "id"}, {"event": "id"}], None, None),
+        (LIMESURVEY, [{"expert": "id"}], None, None),
     ],
 )
 def test_rows_and_columns_that_hold_several_things_of_each_are_asked_about(text, offered, experts, first):

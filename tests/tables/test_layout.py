@@ -174,7 +174,7 @@ def test_amounts_are_no_outcomes():
         ("state,pollster,dem\nOH,x,.4\nOH,y,.2\nPA,x,.7", [{"event": "state", "probability": "dem"}]),
         ("claim,rater,rating\nc,a,5\nc,b,4", [{"probability": "rating"}]),
         ("Name,Anna,Bernd\nx,.2,.4\ny,.1,.3", [{"event": "Name"}, {"expert": "Name"}]),
-        ("Name,Q1,Q2\nx,.2,.4\ny,.1,.3", [{"expert": "Name"}, {"event": "Name"}]),
+        ("Name,Q1,Q2\nx,.2,.4\ny,.1,.3", [{"expert": "Name"}]),
         ("event,expert,decision,confidence\nq,a,x,.9\nr,a,y,.3", [{"verdict": None}, {"verdict": "decision"}]),
         ("question,ann\nRain?,.2\nRain?,.3", [{"event": "question"}]),
     ],

@@ -267,9 +267,9 @@ ANSWERS = [[0.65, 0.7, 0.4], [0.2, NAN, 0.35], [0.05, 0.1, NAN]]
 @pytest.mark.parametrize("text", [PEOPLE, FORM])
 def test_people_in_rows_and_questions_in_columns(text):
     if text == PEOPLE:
-        with pytest.raises(LayoutError, match="columns are experts, though they are called as questions") as caught:
+        with pytest.raises(LayoutError) as caught:
             read(text)
-        assert caught.value.remedies == ({"columns": {"expert": "Name"}}, {"columns": {"event": "Name"}})
+        assert caught.value.remedies == ({"columns": {"expert": "Name"}},)
     by_people = read(text, columns={"expert": "Name"})
     joined = read(text, "question,outcome\nQ1,1\nQ2,\nQ3,0\n")
     for found in (by_people, joined):

@@ -216,7 +216,7 @@ class Choice(Objections):
             yield "rows are not numbered across files"
         for expert in roles.get("expert", ()) if "expert" not in self.given else ():
             vague = len(look.columns[expert].roles) > 1 and shape != RESPONDENTS
-            if vague and look.rows > FEW and look.repeated([expert]) <= look.rows // 10:
+            if vague and look.rows > FEW and look.repeated([expert]) <= look.rows // 4:
                 yield "nobody comes again"
         if event and "event" not in self.given:
             yield from self._event_vetoes(reading, look.columns[event[0]])
@@ -267,24 +267,22 @@ class Choice(Objections):
         several = len(forecasts) > 1 and not shape.columns
         if not forecasts or several or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"}):
             yield "no column of numbers is left"
-        elif PROBABILITY not in self.given and shape == WIDE and (odd := strangers(forecasts)):
-            if any(names_unit(c.name) for c in odd) or len({c.spread for c in forecasts}) > 1:
-                yield "it holds something else than columns of a family do"
-        elif (
-            PROBABILITY not in self.given
-            and any(c.binary and not self.given_roles.settles(c.name) for c in forecasts)
-            and any(c.kind and not c.binary for c in forecasts)
-        ):
+        if PROBABILITY in self.given:
+            return
+        flags = [c for c in forecasts if c.binary and not self.given_roles.settles(c.name)]
+        if flags and any(c.kind and not c.binary for c in forecasts):
             yield "it is 0 or 1, unlike others"
-        elif PROBABILITY not in self.given and all(c.binary for c in forecasts):
+        elif forecasts and all(c.binary for c in forecasts):
             rest = any(c.fractions for c in self.plain if c.place not in reading.used and "never" not in c.says)
             if rest or all("unsure" in c.says for c in forecasts):
                 yield "it may be what happened, and is no forecast"
-        elif PROBABILITY not in self.given and shape.columns:
-            if sum(c.period for c in forecasts) > 1:
-                yield "columns are called as times"
-            if shape == WIDE and len({c.spread for c in forecasts}) > 1 and sides(forecasts):
-                yield "there are several columns of each, which hold different things"
+        differ = len({c.spread for c in forecasts}) > 1
+        if shape == WIDE and (odd := strangers(forecasts)) and (differ or any(names_unit(c.name) for c in odd)):
+            yield "it holds something else than columns of a family do"
+        if shape == WIDE and differ and sides(forecasts):
+            yield "there are several columns of each, which hold different things"
+        if shape.columns and sum(c.period for c in forecasts) > 1:
+            yield "columns are called as times"
 
     def _respondent_vetoes(self, reading: Reading, expert: Column) -> Iterator[str]:
         """Yield the reasons against reading a row as one expert, and a column as one event."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
@@ -25,12 +26,19 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
     periods = [c for c in columns if c.period]
     if len(periods) > 1:
         return [[c for c in columns if c not in periods[:-1]]]
-    pairs = split_names([c.name for c in columns], "") or ()
-    firsts, seconds = (list(dict.fromkeys(pair[i] for pair in pairs)) for i in (0, 1))
-    if min(len(firsts), len(seconds)) < 2:
-        return []
-    found = [[c for c, pair in zip(columns, pairs, strict=True) if pair[1] == word] for word in reversed(seconds)]
-    return [side for side in found if len({c.spread for c in side}) == 1]
+    names = {c.name for c in columns}
+    pairs = {c.place: pair for c in columns for pair in split_names([c.name], "") or ()}
+    # Beside ann_r2, ann is a side of her own.
+    longer = {first for first, _ in pairs.values()} & names
+    pairs |= {c.place: (c.name, "") for c in columns if c.name in longer}
+    suffixes: dict[str, list[str]] = {}
+    for first, suffix in pairs.values():
+        suffixes.setdefault(first, []).append(suffix)
+    shared = Counter(tuple(own) for own in suffixes.values() if len(own) > 1)
+    words = next((own for own, count in shared.items() if count > 1), ())
+    whole = {first for first, own in suffixes.items() if tuple(own) == words}
+    found = [[c for c in columns if pairs.get(c.place) in {(first, word) for first in whole}] for word in words]
+    return [side for side in reversed(found) if len({c.spread for c in side}) == 1]
 
 
 def stems(columns: Sequence[Column]) -> frozenset[str]:
@@ -75,7 +83,7 @@ class Meanings:
         # The roles that names say and contents allow, without those that the user gives to others.
         self._roles = {column.place: column.roles - column.ruled_out - {*self.given} for column in self.free}
         self._roles |= {c.place: self._roles[c.place] & {PROBABILITY} for c in self.free if c.name in given_roles.known}
-        fates = {} if "outcome" in self.given else dict.fromkeys(profile.fates, frozenset({"outcome"}))
+        fates = {} if "outcome" in self.given else dict.fromkeys(self.fates, frozenset({"outcome"}))
         self._roles = {place: fates.get(place, roles) for place, roles in self._roles.items()}
         # An expert whose name is a word for one role may be one where it cannot play that role.
         emptied = {role for role, places in self.given.items() if not places}
@@ -141,3 +149,28 @@ class Meanings:
         """Whether a column has several values within an event."""
         event = reading.roles.get("event", ())
         return bool(event) and self.profile.varies_within(place, event)
+
+    @cached_property
+    def fates(self) -> frozenset[int]:
+        """Positions of columns called the outcome of another one, as gold_x or x_result is beside x."""
+        names = {normal(column.name) for column in self.profile.columns}
+        found = set[int]()
+        for c in self.profile.columns:
+            words = normal(c.name).split("_")
+            if names & {"_".join(words[1:]), "_".join(words[:-1])} and c.is_label and not c.fractions:
+                found.add(c.place)
+        return frozenset(found)
+
+    @cached_property
+    def quantiles(self) -> frozenset[int]:
+        """Positions of columns whose headers are p, q or a like letter and a number, as in p5, p50, p95."""
+        found = [
+            c.place
+            for c in self.profile.columns
+            if re.fullmatch(r"(?:p|q|pct|percentile|quantile)_?\d+", normal(c.name))
+        ]
+        return frozenset(
+            found
+            if len(found) > 1 and any(normal(self.profile.columns[p].name).replace("_", "") == "p50" for p in found)
+            else ()
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from opinionpool.tables.classes import TRUTH, bare, says_which
 from opinionpool.tables.meanings import Meanings, sides, stems
@@ -27,6 +28,8 @@ from opinionpool.text import counted, listed, shown
 
 # Most columns of words that may differ within an event, and that are left over beside an event that no name says.
 _OTHERS, _FEW = 5, 3
+# A reason against a reading, and the headers of the columns that it is about; none if it does not hold.
+_Reason: TypeAlias = tuple[str, Sequence[str]]
 
 
 class Objections(Meanings):
@@ -58,20 +61,20 @@ class Objections(Meanings):
         events, labels = self.profile.key(reading.roles["event"]), reading.roles.get("class", ())
         return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
-    def _answers(self, reading: Reading) -> list[Column]:
-        """Return unused columns that may be outcomes, by a hint in the header, or yes and no in rows that are events.
+    def _outcomes_left(self, reading: Reading) -> list[Column]:
+        """Return the unused columns that may be outcomes, by their header, or as cells are few and one per event."""
+        wide, repeated = reading.shape.numbered, self.profile.repeated(reading.roles.get("event", ()))
+        called, classes = self.called("outcome"), "class" in reading.shape.columns
 
-        Beside verdicts or scores, a column of levels or grades with one value per event may be an outcome too.
-        """
-        look, event, wide = self.profile, reading.roles.get("event", ()), reading.shape.numbered
-        able = [c for c in self.plain if (wide and c.yes_no) or c.may_be_outcome]
-        # What is 0 or 1 for each event may have happened to it.
-        flags = [c for c in self.plain if event and c.binary and not {"never", "decision"} & c.says and not wide]
-        able += [c for c in flags if look.repeated(event) and not look.varies_within(c.place, event)]
-        levels = [c for c in self.plain if (wide and c.is_grade) or (c.levels and not wide and look.repeated(event))]
-        able += [c for c in levels if not (event and look.varies_within(c.place, event))]
-        able += [c for c in self.plain if "class" in reading.shape.columns and self.names_columns(c)]
-        return [c for c in able if c.place not in reading.used]
+        def may_be(c: Column) -> bool:
+            flag = (c.binary or c.mostly_truth) and not {"never", "decision"} & c.says
+            once = (flag or c.levels or (wide and c.is_grade)) and (wide or bool(repeated))
+            return (
+                c.may_be_outcome or (once and not self.varies(c.place, reading)) or (classes and self.names_columns(c))
+            )
+
+        left = [c for c in self.free if c.place not in reading.used]
+        return [c for c in left if c.place in called or (c in self.plain and may_be(c))]
 
     def names_columns(self, column: Column) -> bool:
         """Whether the words in a column are the last words of headers, as outcomes are if columns are classes."""
@@ -89,8 +92,7 @@ class Objections(Meanings):
             if (many or 2 * differing > events > 1) and not self.says_which(reading, column):
                 yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
         elif "outcome" not in self.given and shape != RESPONDENTS:
-            called = [look.columns[place] for place in self.called("outcome") if place not in reading.used]
-            yield from (f"{shown(c.name)} is no outcome" for c in (*called, *self._answers(reading)))
+            yield from (f"{shown(c.name)} is no outcome" for c in self._outcomes_left(reading))
         if not (self.given or self._names_say(reading)):
             yield "columns are experts, though no name says so"
         measures = [] if PROBABILITY in self.given else [shown(c.name) for c in self.free if "measure" in c.says]
@@ -146,89 +148,108 @@ class Objections(Meanings):
 
     def harms(self, reading: Reading) -> Iterator[str]:
         """Yield the reasons for which a reading is not offered: typing it might drop, merge or mistake numbers."""
-        if "outcome" not in self.given:
-            yield from self._outcome_harms(reading)
-        if "verdict" not in self.given and reading.shape == SURE:
-            places = (reading.roles[role][0] for role in (PROBABILITY, "verdict"))
-            sure, verdict = (self.profile.columns[place] for place in places)
-            if not self._are_verdicts(reading):
-                yield f"{shown(verdict.name)} holds no verdicts"
-            elif sure.below and verdict.folded <= TRUTH and sure.agrees(verdict):
-                yield f"{shown(sure.name)} is below a half where {shown(verdict.name)} is no"
-        if "event" not in self.given:
-            yield from self._key_harms(reading)
-        if PROBABILITY not in self.given:
-            yield from self._unlike(reading)
+        parts = {
+            "outcome": self._outcome_harms,
+            "verdict": self._verdict_harms,
+            "event": self._key_harms,
+            PROBABILITY: self._forecast_harms,
+        }
+        found = (own(reading) for role, own in parts.items() if role not in self.given)
+        yield from (f"{listed(names, 3)} {text}" for each in found for text, names in each if names)
 
-    def _outcome_harms(self, reading: Reading) -> Iterator[str]:
-        """Yield, as text, outcome columns with cells that are no outcomes; if there is no such column, candidates."""
+    def _outcome_harms(self, reading: Reading) -> Iterator[_Reason]:
+        """Yield reasons against the outcome: cells are no outcomes of the forecasts, or another column may be it."""
         columns, outcomes = self.profile.columns, reading.roles.get("outcome", ())
-        for c in (columns[place] for place in outcomes if not self._admits(reading, columns[place])):
-            yield f"{shown(c.name)} holds no outcomes of {listed(self.names_of(reading.forecasts), 3)}"
-        if outcomes or reading.shape == RESPONDENTS or self.beside.names:
-            return
-        called, answers = self.called("outcome"), self._answers(reading)
-        for c in (c for c in self.free if c.place not in reading.used and not self.varies(c.place, reading)):
-            flag = c in self.plain and c.binary and not {"never", "decision"} & c.says
-            if flag or c.place in called or c in answers:
-                yield f"{shown(c.name)} may be the outcome"
+        guessed = self._guessed(reading, "event")
+        bad = [place for place in outcomes if not self._admits(reading, columns[place])]
+        yield f"may be no outcome of {listed(self.names_of(reading.forecasts), 3)}", self.names_of(bad)
+        varying = [p for p in outcomes if self.varies(p, reading) and not self.says_which(reading, columns[p])]
+        yield "would differ within events", self.names_of(varying if guessed else ())
+        if not (outcomes or reading.shape == RESPONDENTS or self.beside.names):
+            called, left = self.called("outcome"), self._outcomes_left(reading)
+            left = [c for c in left if not self.varies(c.place, reading) or (c.place in called and guessed)]
+            yield "may be the outcome", [c.name for c in left]
 
-    def _key_harms(self, reading: Reading) -> Iterator[str]:
-        """Yield the reasons for which rows with equal event and expert (the key) may be about several things."""
-        shape, event = reading.shape, reading.roles.get("event", ())
-        if shape.numbered and not event:
-            yield from (f"{shown(name)} names events" for name in self.names_of(self.called("event")))
-        unlike = [] if self.distinguishing(reading) else self.differing(reading)
+    def _verdict_harms(self, reading: Reading) -> Iterator[_Reason]:
+        """Yield reasons against a column of verdicts: it holds none, or numbers are of yes already."""
+        if reading.shape == SURE:
+            sure, verdict = (self.profile.columns[reading.roles[role][0]] for role in (PROBABILITY, "verdict"))
+            able = {"verdict", "outcome"} & verdict.roles or verdict.folded <= (
+                self.happened(reading) or TRUTH | {"0", "1"}
+            )
+            yield "may be no verdicts", [] if able else [verdict.name]
+            below = sure.below and verdict.folded <= TRUTH and sure.agrees(verdict)
+            yield f"may be of yes, being below a half where {shown(verdict.name)} is no", [sure.name] if below else []
+
+    def _key_harms(self, reading: Reading) -> Iterator[_Reason]:
+        """Yield the reasons for which rows with one key may be about several things."""
+        event, expert, look = reading.roles.get("event", ()), reading.roles.get("expert", ()), self.profile
+        named = self.called("event") if reading.shape.numbered and not event else ()
+        yield "may name the events", self.names_of(named)
+        unlike = [] if self.differing(reading, every=True) else self.differing(reading)
         ends = [c.place for c in self.free if c.kind == "time" and "ends" in c.says and c.place not in event]
         unlike += [place for place in ends if self.varies(place, reading) and place not in unlike]
-        if unlike:
-            key = self.names_of([place for role in shape.key for place in reading.roles[role]])
-            differ = "differs" if len(unlike) == 1 else "differ"
-            yield f"{listed(self.names_of(unlike), 3)} {differ} in rows that agree in {listed(key)}"
-        elif self._crowded(reading):
-            yield "many columns of words say nothing of the event"
+        key = listed(self.names_of([place for role in reading.shape.key for place in reading.roles[role]]))
+        yield f"would differ in rows that agree in {key}", self.names_of(unlike)
+        yield "may say more of the event", self._crowd(reading)
+        if event and expert and self._guessed(reading, "expert"):
+            few = 2 * look.count([*event, *expert]) <= look.count(event) * look.count(expert)
+            yield "may be no experts, as few come again", self.names_of(expert if few else ())
 
-    def _unlike(self, reading: Reading) -> Iterator[str]:
+    def _guessed(self, reading: Reading, role: str) -> bool:
+        """Whether neither the header of a column nor the user says that it plays `role`."""
+        places = reading.roles.get(role, ())
+        return role not in self.given and not any(role in self.profile.columns[place].roles for place in places)
+
+    def _forecast_harms(self, reading: Reading) -> Iterator[_Reason]:
         """Yield the reasons for which columns of forecasts are not of one kind, or others may as well be meant."""
-        look, shape = self.profile, reading.shape
+        look, wide = self.profile, reading.shape == WIDE
         forecasts = [c for c in (look.columns[place] for place in reading.forecasts) if c.kind]
-        names = listed([c.name for c in forecasts], 3)
-        units = {c.unit for c in forecasts if not c.binary or len(forecasts) == 1}
+        names, units = [c.name for c in forecasts], {c.unit for c in forecasts if not c.binary or len(forecasts) == 1}
         named = any({PROBABILITY, "sureness"} & c.roles or "head" in c.says or c.period for c in forecasts)
-        if len(forecasts) == 1 and forecasts[0].binary and shape in {ONE, WIDE}:
-            yield f"{names} may be what happened"
-        if len(units) > 1 or not forecasts or {"odds"} & units:
-            yield f"{names} hold{'s' * (len(forecasts) == 1)} {listed(sorted(units))}"
-        if all("summary" in c.says for c in forecasts) and not named and shape != PAIRS:
-            yield f"{names} may sum up others"
-        # Where columns add up to 1, these are the forecasts; what has a unit, or is one of several quantiles, is none.
+        lone = len(forecasts) == 1 and forecasts[0].binary and reading.shape in {ONE, WIDE}
+        yield "may be what happened", names if lone else []
+        yield f"may be of several kinds: {listed(sorted(units))}", names if len(units) > 1 else []
+        yield "may be odds", [c.name for c in forecasts if c.unit == "odds"]
+        yield "may be amounts", [c.name for c in forecasts if c.is_amount_by_name]
+        summary = all("summary" in c.says for c in forecasts) and not named and reading.shape != PAIRS
+        yield "may sum up others", (names or ["what is left"]) if summary else []
         for each in look.sums:
-            if len(each) > 2 and not each <= {*reading.forecasts}:
-                yield f"{listed(self.names_of(sorted(each)), 3)} add up to 1"
-        if units_of := [c.name for c in self.free if "measure" in c.says]:
-            yield f"{listed(units_of)} is what amounts are measured in"
-        if look.quantiles & {*reading.forecasts}:
-            yield f"{listed(self.names_of(sorted(look.quantiles)))} are quantiles of an amount"
-        if shape == WIDE and sides([c for c in forecasts if "summary" not in c.says]):
-            yield f"{names} are several forecasts by each"
+            yield (
+                "add up to 1",
+                self.names_of(sorted(each) if len(each) > 2 and not each <= {*reading.forecasts} else ()),
+            )
+        yield "may say what amounts are measured in", [c.name for c in self.free if "measure" in c.says]
+        yield "may be quantiles of an amount", self.names_of(self.quantiles & {*reading.forecasts})
+        yield "may be questions", names if wide and self.asks(reading) and "expert" not in self.given else []
+        others = [c.name for c in forecasts if not ({PROBABILITY} & c.roles or "head" in c.says or c.levels)]
+        yield "may be no probabilities, as others are called", others if wide and len(others) < len(names) else []
+        plain = [c for c in forecasts if "summary" not in c.says]
+        yield "may be several forecasts by each", names if wide and sides(plain) else []
         rest = [c for c in self.plain if c.place not in reading.used and c.kind == "number" and not c.binary]
         rest = [c for c in rest if not {"never", "summary"} & c.says or c.unit == "odds"]
-        scores = [c.name for c in (*forecasts, *rest) if "score" in c.says and c.unit in units - {"fractions"}]
-        if scores and not all("score" in c.says for c in forecasts):
-            yield f"{names} may be scores, as {listed(scores, 3)}"
-        if not named and len(rest) > len(forecasts) and not (len(forecasts) > 1 and stems(forecasts)):
-            yield f"{listed([c.name for c in rest], 3)} may be forecasts as well"
-
-    def _are_verdicts(self, reading: Reading) -> bool:
-        """Whether a column may hold each expert's verdict: by its name, or as its words are those of outcomes."""
-        column, happened = self.profile.columns[reading.roles["verdict"][0]], self.happened(reading)
-        return bool({"verdict", "outcome"} & column.roles or column.folded <= (happened or TRUTH | {"0", "1"}))
+        scored = any("score" in c.says and c.unit in units - {"fractions"} for c in (*forecasts, *rest))
+        yield "may be scores", [c.name for c in forecasts if scored and "score" not in c.says]
+        family = named or len(rest) <= len(forecasts) or (len(forecasts) > 1 and stems(forecasts))
+        yield "may be forecasts as well", [] if family else [c.name for c in rest]
 
     def _admits(self, reading: Reading, column: Column) -> bool:
         """Whether the cells of an outcome column may be outcomes of a reading."""
         look, happened = self.profile, self.happened(reading)
         words, namesakes = {bare(word) for word in happened}, self._namesakes(column)
+        others = (c for c in self.free if c.is_two and c is not column)
         if namesakes and not {*reading.forecasts} <= namesakes:
+            return False
+        if not namesakes and any({*reading.forecasts} <= self._namesakes(other) for other in others):
+            return False
+        if (
+            column.unit == "scale"
+            and not (column.roles or "unsure" in column.says)
+            and stems([column, *(look.columns[p] for p in reading.forecasts)])
+        ):
+            return False
+        places = [p for p in reading.roles.get("event", ()) if not reading.roles.get("class")]
+        if len(words) > 1 and not words <= TRUTH and any(words <= look.columns[p].folded for p in places):
             return False
         if "class" in reading.shape.columns:
             labels = class_names([look.columns[place].name for place in reading.forecasts], happened)
@@ -250,15 +271,16 @@ class Objections(Meanings):
         most = max(shared.values(), default=0)
         return {place for place, count in shared.items() if count == most and min(shared.values()) < most}
 
-    def _crowded(self, reading: Reading) -> bool:
-        """Whether many columns of words vary within events or, if no header says event, are left without a role."""
+    def _crowd(self, reading: Reading) -> list[str]:
+        """Return the columns of words that differ within an event, or are beside one that no name says, if many."""
         event = [self.profile.columns[place] for place in reading.roles.get("event", ())]
         left = [c for c in self.plain if c.kind == "text" and c.place not in reading.used and "never" not in c.says]
         named = any("event" in self.roles(c) and c.distinct > 1 for c in event)
-        return len([c for c in left if not named or self.varies(c.place, reading)]) > (_OTHERS if named else _FEW)
+        found = [c.name for c in left if not named or self.varies(c.place, reading)]
+        return found if len(found) > (_OTHERS if named else _FEW) else []
 
-    def differing(self, reading: Reading) -> list[int]:
-        """Unused columns that vary in rows that agree in the key (event, expert, ...), so may be a part of it."""
+    def differing(self, reading: Reading, every: bool = False) -> list[int]:
+        """Return the unused columns that differ in rows with one key, as part of a key does; in any two if `every`."""
         look, numbered = self.profile, reading.shape.numbered
         places = [place for role in reading.shape.key for place in reading.roles[role]]
         places += [] if numbered else self.times[:1]
@@ -267,13 +289,7 @@ class Objections(Meanings):
         able = [c for c in self.free if c.place not in reading.used and c.is_key and c.present == 1]
         able = [c for c in able if c.is_part or c.kind != "number"]
         able = [c for c in able if self.roles(c) or c.kind == "time" or "unsure" not in c.says]
-        return [c.place for c in able if look.varies_within(c.place, places)]
-
-    def distinguishing(self, reading: Reading) -> list[str]:
-        """Headers of the unused columns that differ in any two rows that agree in the key (event, expert, ...)."""
-        places = [place for role in reading.shape.key for place in reading.roles[role]]
-        places += [] if reading.shape.numbered else self.times[:1]
-        return self.names_of(p for p in self.differing(reading) if self.profile.distinguishes(p, places))
+        return [c.place for c in able if (look.distinguishes if every else look.varies_within)(c.place, places)]
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
         """Yield objections to the columns that identify a row: an unused column names events, or distinguishes rows."""
@@ -281,8 +297,8 @@ class Objections(Meanings):
         if shape.numbered and not roles["event"]:
             texts = [c.place for c in self.labels if c.kind == "text" and not roles.get("outcome")]
             yield from (f"{shown(look.columns[p].name)} names no event" for p in (*self.called("event"), *texts))
-        if self._crowded(reading):
-            yield "many columns of words say nothing of the event"
+        if crowd := self._crowd(reading):
+            yield f"{listed(crowd, 3)} say nothing of the event"
         places = [place for role in shape.key for place in reading.roles[role]]
         repeated = look.repeated(places) if places else 0
         names = listed([look.columns[place].name for place in places])
@@ -290,7 +306,7 @@ class Objections(Meanings):
         if shape.numbered and many and normal(look.columns[places[0]].name) != "event":
             yield f"{counted(repeated, 'row')} repeat events, by {names}"
             return
-        for name in self.distinguishing(reading):
+        for name in self.names_of(self.differing(reading, every=True)):
             yield f"{shown(name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
 
     def _column_caveats(self, reading: Reading) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -25,6 +24,7 @@ from opinionpool.tables.roles import (
     TEXT,
     is_never,
     is_period,
+    names_unit,
     normal,
     roles_of,
     split_names,
@@ -33,7 +33,7 @@ from opinionpool.tables.roles import (
 )
 from opinionpool.tables.spread import Spread
 from opinionpool.tables.table import BLANK, Table, Words
-from opinionpool.tables.times import are_times
+from opinionpool.tables.times import are_times, moments
 from opinionpool.tables.units import MISSING, add_up, looks_numeric, written_numbers
 from opinionpool.text import counted, listed, shown, typed
 
@@ -47,6 +47,8 @@ FEW, _SHARE = 2, 0.1
 _MANY, _CLASSES = 100, 8
 # Most letters of a name.
 _SHORT = 40
+# Most rows in which times are compared.
+_LOOK = 2000
 # Most words of a column that may be levels of a scale, or kinds of rows.
 _WORDS = 11
 
@@ -62,6 +64,7 @@ class Column:
     kind: str  # {"number", "text", "mixed", "time", ""}: what most cells hold, "" where all are blank
     levels: bool = False  # whether `values` are the fractions for levels of a scale
     several: bool = False  # whether other columns hold levels too
+    ahead: bool = False  # whether times are never before, and mostly after, those of another column
 
     @classmethod
     def of(cls, place: int, name: str, words: Words) -> Column:
@@ -100,7 +103,7 @@ class Column:
     @cached_property
     def says(self) -> frozenset[str]:
         """Kinds of words in the header, by `words_of`; without "score" if the cells are levels of a scale."""
-        return words_of(self.name) - ({"score"} if self.levels else set())
+        return words_of(self.name) - ({"score"} if self.levels else set()) | ({"ends"} if self.ahead else set())
 
     @cached_property
     def period(self) -> bool:
@@ -127,7 +130,7 @@ class Column:
         """Roles that the column cannot play, by its cells."""
         barred = {
             "event": self.fractions,
-            "expert": self.fractions or self.binary,
+            "expert": self.fractions or self.binary or frozenset() < self.folded <= {"true", "false", "yes", "no"},
             PROBABILITY: not self.forecasts and self.kind != "mixed",
             "sureness": not self.forecasts,
             "outcome": self.fractions and (self.roles != {"outcome"} or len(normal(self.name)) == 1),
@@ -193,6 +196,16 @@ class Column:
     def yes_no(self) -> bool:
         """Whether the cells have two values such as yes and no, which say whether something happened."""
         return self.kind == "text" and self.is_two and self.folded <= TRUTH
+
+    @property
+    def is_amount_by_name(self) -> bool:
+        """Whether the last word of the header is a unit of several letters, and none is a word for probabilities."""
+        return names_unit(self.name) and self.name[-2:-1].isalpha() and not {"head", "summary"} & self.says
+
+    @property
+    def mostly_truth(self) -> bool:
+        """Whether at least two words of few say whether something happened, such as yes, no and cancelled."""
+        return self.kind == "text" and len(self.folded & TRUTH) >= 2 and len(self.folded) < 6
 
     @property
     def is_vote(self) -> bool:
@@ -337,7 +350,21 @@ class Profile:
             Column.of(i, name, _concatenated([part.words(i) for part in parts], missing))
             for i, name in enumerate(table.names)
         ]
+        self.columns = [replace(c, ahead=c.place in self._ahead()) if c.kind == "time" else c for c in self.columns]
         self._keys: dict[tuple[int, ...], Index] = {}
+
+    def _ahead(self) -> set[int]:
+        """Positions of columns of times without a role that are never before, and mostly after, those of another."""
+        times = [c for c in self.columns if c.kind == "time" and not c.roles]
+        found = {
+            c.place: c.words.expand(moments(c.words.values), np.datetime64("NaT"))[:_LOOK] for c in times[1:] and times
+        }
+        return {
+            one
+            for one, later in found.items()
+            for other, first in found.items()
+            if one != other and not (later < first).any() and 2 * np.count_nonzero(later > first) > len(later)
+        }
 
     def with_key(self, names: Sequence[str]) -> Profile:
         """Return a copy with one more column: the key that the columns `names` form together."""
@@ -367,27 +394,6 @@ class Profile:
         """Experts, each with the positions of its verdict column (of one or two words) and its confidence column."""
         found = verdict_pairs([column.name for column in self.columns])
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
-
-    @cached_property
-    def fates(self) -> frozenset[int]:
-        """Positions of columns called the outcome of another one, as gold_x or x_result is beside x."""
-        names = {normal(column.name) for column in self.columns}
-        found = set[int]()
-        for c in self.columns:
-            words = normal(c.name).split("_")
-            if names & {"_".join(words[1:]), "_".join(words[:-1])} and c.is_label and not c.fractions:
-                found.add(c.place)
-        return frozenset(found)
-
-    @cached_property
-    def quantiles(self) -> frozenset[int]:
-        """Positions of columns whose headers are p, q or a like letter and a number, as in p5, p50, p95."""
-        found = [c.place for c in self.columns if re.fullmatch(r"(?:p|q|pct|percentile|quantile)_?\d+", normal(c.name))]
-        return frozenset(
-            found
-            if len(found) > 1 and any(normal(self.columns[p].name).replace("_", "") == "p50" for p in found)
-            else ()
-        )
 
     @cached_property
     def sums(self) -> list[frozenset[int]]:
@@ -424,6 +430,8 @@ class Profile:
         Empty if other rows have numbers beyond 0 and 1 too. The word quantile is always returned.
         """
         found = [word for word in column.words.values if word.lower() == "quantile"]
+        if found and column.distinct == 1:
+            return found
         for each in self.columns if column.distinct <= _WORDS and not found else ():
             if PROBABILITY in each.roles and each.kind == "number" and not each.forecasts:
                 own = {word: each.values[column.words.rows(i)] for i, word in enumerate(column.words.values)}

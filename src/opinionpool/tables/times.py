@@ -163,6 +163,12 @@ def are_times(words: Sequence[str]) -> bool:
     return bool(words) and all(_match(word) or _COMPACT.fullmatch(word) for word in words)
 
 
+def moments(words: Sequence[str]) -> Times:
+    """Return the time in each word, days before months where both are possible; NaT where a word is no time."""
+    found = [_or_none(lambda text: _moment(text, "dmy"), word) for word in words]
+    return np.array(found, dtype="datetime64[us]")
+
+
 class _TwoWaysError(ValueError):
     """Error for a date that does not show whether days or months come first."""
 
