@@ -461,3 +461,10 @@ def test_a_way_that_is_offered_leaves_forecasts(tmp_path):
         ways = diagnose(tmp_path / "f.csv").readable
         assert ways
         assert all(len(way.forecasts.probabilities) for way in ways)
+
+
+def test_a_cell_without_a_remedy_hides_no_other_fault():
+    table = {"event": [f"q{i}" for i in range(8)], "ann": ["<1%", *["20%"] * 7], "bob": [*[0.5] * 7, 1.7]}
+    found = diagnose(table)
+    assert ["'<1%'" in fault.text for fault in found.faults] == [True, False]
+    assert not found.readable

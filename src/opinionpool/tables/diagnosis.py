@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from opinionpool.errors import ArgumentError, OpinionPoolError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
@@ -35,6 +35,7 @@ class Fault:
     # options that remedy it, any of which would do; the first was taken. Empty if none does.
     remedies: tuple[Remedy, ...]
     proposed: bool = False  # whether the table could be read without it
+    past: Remedy = field(default_factory=dict)  # options that are no remedy, but show the faults behind it
 
     @property
     def harm(self) -> int:
@@ -117,7 +118,8 @@ class _Search:
             reader = reader or TableReader(*self._tables(options), options)
             forecasts = reader.forecasts
         except TableError as error:
-            self._meet(reader, options, faults, Fault(str(error), error.count, error.remedies))
+            past = {} if error.finding is None else error.finding.params.get("past", {})
+            self._meet(reader, options, faults, Fault(str(error), error.count, error.remedies, past=past))
             return
         except ArgumentError:
             if not faults:
@@ -139,14 +141,16 @@ class _Search:
         # A stream cannot be opened once more.
         once = self.source == "-" or hasattr(self.source, "read")
         able = [remedy for remedy in fault.remedies if not (once and _opens(remedy))]
-        able = [] if fault.text in known or len(faults) >= _FAULTS else able
-        if not able:
-            self.ways.append(Way(options, (*faults, fault), None))
-            return
+        beyond = [fault.past] if fault.past and not able else []
+        found, able = len(self.ways), [] if fault.text in known or len(faults) >= _FAULTS else [*able, *beyond]
         for remedy in able:
             if remedy is able[0] or len(self.ways) < _WAYS:
                 going_on = None if reader is None or _opens(remedy) else reader.revised(remedy)
                 self.go(going_on, options.revised(remedy), (*faults, fault))
+        if not able:
+            self.ways.append(Way(options, (*faults, fault), None))
+        if beyond:
+            self.ways[found:] = [replace(way, forecasts=None) for way in self.ways[found:]]
 
     def _keeps(self, reader: TableReader | None, remedy: Remedy) -> bool:
         """Return False if `remedy` calls missing or void what is a forecast, or two or all words of outcomes."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding, typed_options
-from opinionpool.scales import Scale
+from opinionpool.scales import Scale, Spread, shared_scales
 from opinionpool.tables.choice import Choice
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import (
@@ -37,7 +37,6 @@ from opinionpool.tables.roles import (
     position,
     unnumbered,
 )
-from opinionpool.tables.spread import Spread, shared_scales
 from opinionpool.tables.units import looks_numeric
 from opinionpool.tables.where import condition
 from opinionpool.text import counted, listed, quoted, shown, typed

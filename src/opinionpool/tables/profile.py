@@ -13,7 +13,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.findings import typed_options
-from opinionpool.scales import Scale, scale_of
+from opinionpool.scales import Scale, Spread, scale_of
 from opinionpool.tables.classes import TRUTH, USUAL, YES, bare
 from opinionpool.tables.roles import (
     BETWEEN,
@@ -31,7 +31,6 @@ from opinionpool.tables.roles import (
     verdict_pairs,
     words_of,
 )
-from opinionpool.tables.spread import Spread
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times, moments
 from opinionpool.tables.units import MISSING, add_up, looks_numeric, written_numbers

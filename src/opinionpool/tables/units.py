@@ -20,8 +20,7 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError, Remedy as Options
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.names import name_key
-from opinionpool.scales import ALL, Scale, scale_of
-from opinionpool.tables.spread import OVERSHOOT, Spread, shared_scales
+from opinionpool.scales import ALL, OVERSHOOT, Scale, Spread, scale_of, shared_scales
 from opinionpool.tables.table import Numbers, Table, Words, cell_fault, place
 from opinionpool.text import listed, quoted, shown
 
@@ -455,12 +454,13 @@ def _not_a_number(
     answers = any(looks_numeric(re.sub(r"^[^\W\d]+\.?\s+", "", words.values[each])) for each in bad)
     few = len(bad) <= 5 and 2 * len(bad) <= len(words.values)
     ways: list[Mapping[str, object]] = [] if named is None else [{"exclude": (named,)}]
+    blank = {"missing_values": tuple(words.values[each] for each in bad)} if few else {}
     if few:
-        ways = [] if answers else [{"missing_values": tuple(words.values[each] for each in bad)}]
+        ways = [] if answers else [blank]
     row, count = int(words.rows(code)[0]), int(words.counts[bad].sum())
     out = "" if answers else f"; if it stands for no answer, leave the cell empty or say --missing-value {quoted(word)}"
     out += "" if named is None else f"; {exclude_way(table.names[column], named)}"
-    return cell_fault("no-number", table, row, column, ways, count, what=what, out=out)
+    return cell_fault("no-number", table, row, column, ways, count, what=what, out=out, past=blank)
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, int], rules: NumberRules) -> None:
