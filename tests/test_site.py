@@ -89,7 +89,7 @@ def codes_of(path):
                     "cross_validation.py",
                     "errors.py",
                     "remarks.py",
-                    "known.py",
+                    "event_facts.py",
                     "table.py",
                 }, path
 

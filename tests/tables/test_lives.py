@@ -142,7 +142,7 @@ def test_what_cannot_be_asked_for(options, without, error, told):
 
 
 def test_too_many_are_refused(monkeypatch):
-    monkeypatch.setattr("opinionpool.tables.known.MOST", 10)
+    monkeypatch.setattr("opinionpool.tables.event_facts.MOST", 10)
     rows, _ = table(np.random.default_rng(1), experts=6)
     with pytest.raises(LayoutError, match="--time-averaged takes 10 at most"):
         read_forecasts(rows, duplicates="last", history=True)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, DuplicateError
 from opinionpool.tables.classes import EventOptions
-from opinionpool.tables.known import drop_late
+from opinionpool.tables.event_facts import drop_late
 from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, one_each
 from opinionpool.tables.table import read_frame
 

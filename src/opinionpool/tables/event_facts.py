@@ -1,27 +1,28 @@
-"""Facts on events in tables (priors, times, groups, topics, texts), and the join with a table of outcomes."""
+"""Facts on events (priors, times, groups, topics, texts), and forecasts as known at a time, or at every moment."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
-from opinionpool.errors import LayoutError, Note
-from opinionpool.findings import Place, Remedy, fault, finding
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.findings import Finding, Place, fault, finding
+from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import EventOptions, Matcher
-from opinionpool.tables.layout import Layout, unused_note
+from opinionpool.tables.engine import check_cells
+from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.profile import Profile
-from opinionpool.tables.roles import TEXT, Beside, Columns
-from opinionpool.tables.statements import LongRows, fold_rows
+from opinionpool.tables.roles import TEXT
+from opinionpool.tables.statements import Distinctions, LongRows, active_until, fold_rows
 from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
-from opinionpool.tables.times import Times, are_times, last_moments, midnights, span
+from opinionpool.tables.times import Times, last_moments, midnights, span, span_text, time_text
 from opinionpool.tables.units import check_prior, tiny_column
 from opinionpool.text import shown
 
@@ -48,14 +49,6 @@ def one_per_key(
     if not len(differing):
         return first, None
     return first, (int(first[keys[differing[0]]]), int(differing[0]))
-
-
-def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[Any]:
-    """Return the `values` at the positions `rows`, and `blank` where a position is -1."""
-    found = np.full(len(rows), np.array(blank, dtype=values.dtype))
-    there = rows >= 0
-    found[there] = values[rows[there]]
-    return found
 
 
 @dataclass(frozen=True)
@@ -115,7 +108,8 @@ def per_event(
     columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str]
 ) -> npt.NDArray[Any]:
     """Return the value of each event, (events,), `blank` where it has none; arguments and errors as `first_rows`."""
-    return take(values, first_rows(columns, values, blank, events), blank)
+    first = first_rows(columns, values, blank, events)
+    return np.append(values, np.array([blank], dtype=values.dtype))[first]
 
 
 # A time without a clock, and no Unix time.
@@ -237,7 +231,7 @@ def _texts(columns: Sequence[EventColumn], events: Sequence[str]) -> tuple[tuple
     for each in columns:
         codes, texts = each.words.codes, [*each.words.values, ""]
         first, clash = one_per_key(codes, codes >= 0, each.row_events, len(events))
-        own = [texts[code] for code in take(codes, first, BLANK).tolist()]
+        own = [texts[code] for code in np.append(codes, BLANK)[first].tolist()]
         found = [one or other for one, other in zip(found, own, strict=True)]
         if clash is not None:
             notes.append(finding("texts", column=each.name, event=events[each.row_events[clash[1]]]))
@@ -279,7 +273,7 @@ def prior_of_events(
     names = long_rows.events if size == 1 else [event for event in long_rows.events for _ in range(size)]
     first = first_rows(columns, values, np.nan, names)
     if size == 1:
-        return take(values, first, np.nan)
+        return np.append(values, np.nan)[first]
     cells = first[first >= 0]
     written = replace(
         long_rows,
@@ -316,112 +310,161 @@ def read_priors(table: Table, column: int, reading: Reading) -> Array:
     return values
 
 
-_ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
+def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
+    """Forecasts made before their event ended, and by --as-of and --horizon; and notes on those left out."""
+    table, made = long_rows.table.name, long_rows.time
+    asked = request.history or request.as_of is not None or request.horizon is not None
+    if asked and made is None and by.names:
+        raise by.wanted()
+    if request.as_of is not None and made is None:
+        raise fault("no-times-for-as-of", table=table)
+    long_rows, notes = drop_late(long_rows, request.as_of, facts.closes, facts.resolved_at)
+    for option in ["--time-averaged"] * request.history + ["--horizon"] * (request.horizon is not None):
+        if long_rows.time is None:
+            raise fault("no-times", table=table, option=option)
+        if np.isnat(facts.ends).all():
+            raise fault("no-closing-times", table=table, option=option)
+    if request.horizon is None or long_rows.time is None:
+        return long_rows, notes
+    # A time that is unknown is before nothing.
+    early = long_rows.time <= (facts.ends - request.horizon)[long_rows.event]
+    if not early.any():
+        raise fault("none-so-early", Place(table), span=span_text(request.horizon))
+    late = len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[early]))
+    notes += [finding("horizon", count=late, span=span_text(request.horizon))] if late else []
+    return long_rows.select(early), notes
 
 
-@dataclass(frozen=True)
-class Joined:
-    """Columns of a table of outcomes, each row with the event of the table of forecasts that it is about."""
+def drop_late(
+    long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
+) -> tuple[LongRows, list[Note]]:
+    """Return `long_rows` without late forecasts, and notes with their numbers.
 
-    columns: Mapping[
-        str, EventColumn
-    ]  # by role: event, outcome, closes, resolved_at and text, as far as there are such
-    notes: list[Note]  # on events in one of the tables only, and on unused columns
-
-
-def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str, header: str | None) -> Joined:
-    """Return the columns of a table of outcomes, each row with the one of `events` that it is about.
-
-    `columns` are those that the user named, by role; `forecasts` is the name of the table of forecasts, for errors,
-    and `header` the header of its column of events, if it has one.
+    Late are forecasts made after the event closed or was resolved, or after `as_of`; then also those without a time.
     """
-    roles = _roles(table, columns, () if header is None else (header,))
-    words = table.words(roles["event"])
-    position = {event: i for i, event in enumerate(events)}
-    matched = np.array([position.get(word, BLANK) for word in words.values], dtype=np.intp)
-    strangers = [word for word, at in zip(words.values, matched, strict=True) if at == BLANK]
-    there = set(words.values)
-    lacking = [event for event in events if event not in there]
-    if len(lacking) == len(events):
-        about = {"table": table.name, "forecasts": forecasts, "hint": _hint(words.values, events)}
-        raise fault("no-common-event", None, (), ids=words.values[:3], events=events[:3], **about)
-    used = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
-    how = "".join(f" ({note.text})" for note in table.notes)
-    notes = [finding("outcomes-layout", table=table.name, how=how, used=used), *_unused(table, roles)]
-    if strangers:
-        notes.append(finding("outcomes-unmatched", table=table.name, count=len(strangers), names=strangers))
-    if lacking:
-        notes.append(finding("outcomes-lacking", table=table.name, count=len(lacking), names=lacking))
-    of_rows = words.expand(matched, BLANK)
-    return Joined({role: EventColumn.of(table, i, of_rows) for role, i in roles.items()}, notes)
+    made, event, late = long_rows.time, long_rows.event, list[tuple[Mask, Finding]]()
+    if made is None:
+        return long_rows, []
+    if as_of is not None:
+        late.append((np.isnat(made), finding("no-time", count=1)))
+        late.append((made > as_of, finding("as-of", count=1, time=time_text(as_of))))
+    late.append((made > closes[event], finding("after-close", count=1)))
+    late.append((made > resolved_at[event], finding("after-resolution", count=1)))
+    return _without(long_rows, late)
 
 
-def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
-    """Return what a table of outcomes says to the choice of columns: headers and, if found, its events and outcomes."""
-    try:
-        roles = _roles(table, request.keys, names)
-    except LayoutError:
-        return Beside(set(table.names))
-    happened = {word.lower() for word in table.words(roles["outcome"]).values}
-    return Beside(set(table.names), set(table.words(roles["event"]).values), happened - request.no_outcome.every)
+def drop_expired(long_rows: LongRows, as_of: np.datetime64 | None, ends: Times) -> tuple[LongRows, list[Note]]:
+    """Forecasts that had not expired when their event ended or, if earlier, at `as_of`; and a note on the others."""
+    if long_rows.expires is None:
+        return long_rows, []
+    until = ends if as_of is None else np.fmin(ends, as_of)
+    return _without(long_rows, [(long_rows.expires < until[long_rows.event], finding("expired", count=1))])
 
 
-def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
-    """Note on columns of `table` without a role, and which of them may be times of resolution; empty if none is."""
-    left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
-    if not left:
-        return []
-    times = [] if "resolved_at" in roles else [table.names[i] for i in left if are_times(table.words(i).values[:50])]
-    names = [table.names[i] for i in left]
-    return [unused_note(names, times, "resolved_at", "outcomes were known", f" of {table.name}")]
+def _without(long_rows: LongRows, masks: Sequence[tuple[Mask, Finding]]) -> tuple[LongRows, list[Note]]:
+    """Return the rows that no mask marks, and each mask's note, with the number of forecasts that it left out."""
+    kept, notes = np.ones(len(long_rows.value), dtype=bool), list[Note]()
+    for mask, one in masks:
+        out = kept & mask
+        if out.any():
+            count = len(np.unique(long_rows.pair[out])) if long_rows.classes else int(out.sum())
+            notes.append(finding(one.code, **{**one.params, "count": count}))
+            kept &= ~mask
+    return (long_rows if kept.all() else long_rows.select(kept)), notes
 
 
-def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
-    """Position of the column of each role in a table of outcomes; `names` are the headers of the forecasts' table."""
-    # That there are no times holds for both tables; that there are no outcomes, for the other one.
-    given = {
-        role: name
-        for role, name in columns.items()
-        if role in _ROLES
-        and (role == TEXT or name in table.names or (name is None and role in {"closes", "resolved_at"}))
-    }
-    roles = {role: table.names.index(str(name)) for role, name in given.items() if name in table.names}
-    profile = Profile(table)
-    for role in _ROLES:
-        if role not in given:
-            found = _candidates(profile, role, {*roles.values()}, names)
-            if len(found) > 1:
-                names = [table.names[place] for place in found]
-                ways = [Remedy({"columns": {role: name}}) for name in names]
-                raise fault("several-columns", Place(table.name), ways, names=names, role=role)
-            roles |= {role: found[0]} if found else {}
-    for role in ("event", "outcome"):
-        free = [place for place in range(len(table.names)) if place not in roles.values()]
-        if role not in roles and len(table.names) == 2 and free:
-            roles[role] = free[0]
-        elif role not in roles:
-            raise fault("no-such-column", Place(table.name), names=table.names, role=role)
-    return roles
+def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
+    """Return a copy of `forecasts` in which each missing forecast is the probability `p`."""
+    if len(forecasts.classes) > 2:
+        raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
+    t, n = forecasts.shape
+    check_cells("the table with --silence", t, n, t * n)
+
+    def of_all(values: npt.NDArray[Any], missing: object) -> npt.NDArray[Any]:
+        """Values of all T N possible forecasts, (T N,), by event and expert; `missing` where there is no forecast."""
+        found = np.full((t, n), missing, dtype=values.dtype)
+        found[forecasts.event_index, forecasts.expert_index] = values
+        return found.ravel()
+
+    return replace(
+        forecasts,
+        event_index=np.repeat(np.arange(t), n),
+        expert_index=np.tile(np.arange(n), t),
+        probabilities=of_all(forecasts.probabilities, p),
+        made=None if forecasts.made is None else of_all(forecasts.made, "NaT"),
+        notes=(*forecasts.notes, finding("silence", count=t * n - len(forecasts.event_index), p=p)),
+    )
 
 
-def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
-    """Positions of columns that may play `role`, by header; copies of the first of them are left out."""
-    words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
-    for word in words:
-        found = [c for c in profile.columns if word in c.roles and c.place not in taken]
-        found = [c for c in found if c.named(word)] or found
-        ids = [c for c in found if c.is_id]
-        if role == "event":
-            # What both tables call the same comes before what either may be called.
-            found = [c for c in found if c.name in names] or (ids if len(ids) == 1 else found)
-        if found:
-            return profile.own(found, word)
-    shared = [place for place, name in enumerate(profile.table.names) if name in names and place not in taken]
-    return shared if role == "event" and len(shared) == 1 else []
+# Most probabilities over all intervals between changes.
+MOST = 20_000_000
+_NEVER = np.iinfo(np.int64).max
 
 
-def _hint(there: Sequence[str], here: Sequence[str]) -> str:
-    plain = {event.lstrip("0").lower() for event in here}
-    if any(word.lstrip("0").lower() in plain for word in there):
-        return "; some would match without regard to case and leading zeros"
-    return ""
+@dataclass(frozen=True, eq=False)
+class ActiveForecasts:
+    """Forecasts in force in each of S intervals, each from one change of an event's forecasts to the next."""
+
+    long_rows: LongRows  # one number for each expert, interval and class; the events are the intervals
+    event: Index  # (S,); the event of each interval
+    share: Array  # (S,); length of each interval, divided by the time from the event's first forecast to its end
+    begin: Times  # (S,); start of each interval
+    middle: Times  # (S,)
+
+
+def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
+    """Return the forecasts in force in each interval, for the events whose end in `ends` is known."""
+    assert long_rows.time is not None
+    # A time that is unknown is before nothing.
+    known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
+    if not known.any():
+        raise fault("none-in-time", Place(long_rows.table.name))
+    until = active_until(long_rows.select(known), ends)
+    given = ~np.isnan(long_rows.value[known])
+    # A blank ends what stood before it, and is nothing itself.
+    rows, until = long_rows.select(np.flatnonzero(known)[given]), until[given]
+    assert rows.time is not None
+    begin = rows.time.astype(np.int64)
+    event, starts, stops = _intervals(rows.event, begin, until, ends)
+    # Intervals of one event stand together, in order: those that begin within a forecast's time are its own.
+    known_starts = np.unique(starts)
+    keys = event * (len(known_starts) + 1) + np.searchsorted(known_starts, starts)
+    low, high = (
+        np.searchsorted(keys, rows.event * (len(known_starts) + 1) + np.searchsorted(known_starts, moments))
+        for moments in (begin, until)
+    )
+    counts = np.maximum(high - low, 0)
+    total = int(counts.sum())
+    if total > MOST:
+        raise fault("too-many-standing", Place(long_rows.table.name), total=total, most=MOST)
+    source = np.repeat(np.arange(len(counts)), counts)
+    offset = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    spread = replace(
+        rows.select(source),
+        event=np.repeat(low, counts) + offset,
+        events=[str(number) for number in range(len(event))],
+        expires=None,
+    )
+    length = (stops - starts).astype(np.float64)
+    whole = np.bincount(event, weights=length, minlength=len(ends))[event]
+    number = np.bincount(event, minlength=len(ends))[event]
+    share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / number)
+    middle = starts + (stops - starts) // 2
+    return ActiveForecasts(spread, event, share, starts.astype("datetime64[us]"), middle.astype("datetime64[us]"))
+
+
+def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
+    """Event, start and stop, (S,) each, of the intervals between changes; a forecast holds from `begin` to `until`."""
+    end = ends.astype(np.int64)
+    moments = np.concatenate([begin, until])
+    of = np.concatenate([event, event])
+    inside = moments <= end[of]
+    pairs = np.unique(np.stack([of[inside], moments[inside]], axis=1), axis=0)
+    of, starts = pairs[:, 0], pairs[:, 1]
+    stops = np.append(starts[1:], _NEVER)
+    last = np.append(np.diff(of) != 0, True)
+    stops = np.where(last, end[of], stops)
+    # What changes at the very end lasts no time, unless there was nothing before.
+    first = np.append(True, np.diff(of) != 0)
+    kept = (stops > starts) | first
+    return of[kept].astype(np.intp), starts[kept], stops[kept]

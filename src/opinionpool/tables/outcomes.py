@@ -1,18 +1,18 @@
-"""Outcomes of events in one or two tables, as positions among the classes."""
+"""Outcomes of events in one or two tables, as positions among the classes; and the join with a table of outcomes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Index
-from opinionpool.errors import ArgumentError, Note, OpinionPoolError
+from opinionpool.arrays import Index, Mask
+from opinionpool.errors import ArgumentError, LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.labels import FAMILIES, UNRESOLVED, Options, option_slots
 from opinionpool.scales import Scale
@@ -28,12 +28,15 @@ from opinionpool.tables.classes import (
     order_classes,
     two_classes,
 )
-from opinionpool.tables.event_facts import EventColumn, per_event
-from opinionpool.tables.layout import Layout
+from opinionpool.tables.event_facts import EventColumn, Facts, per_event
+from opinionpool.tables.layout import Layout, unused_note
 from opinionpool.tables.melt import Melted
 from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.profile import Profile
+from opinionpool.tables.roles import TEXT, Beside, Columns
 from opinionpool.tables.statements import LongRows, class_lacking
-from opinionpool.tables.table import BLANK, cell_fault, place
+from opinionpool.tables.table import BLANK, Table, cell_fault, place
+from opinionpool.tables.times import are_times
 from opinionpool.tables.units import looks_numeric
 from opinionpool.text import listed, shown, suggestion
 
@@ -352,6 +355,32 @@ def _unknown(column: EventColumn, code: int, classes: tuple[object, ...]) -> Opi
     return fault("no-class", None, map(Remedy, none_remedies(word)), **about)
 
 
+def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[Index, Mask, list[Note]]:
+    """Return each event's outcome, and whether it is void (annulled), as known at `cutoff`, (events,) each, and notes.
+
+    Known are outcomes resolved by `cutoff`; in tables without times of resolution, those of events that do not close
+    after it. An event annulled at an unknown time was open until it closed.
+    """
+    if cutoff is None:
+        return settled.outcomes, settled.void, list(settled.notes)
+    known, later = settled.outcomes != UNRESOLVED, facts.resolved_at > cutoff
+    hidden = np.isnat(facts.resolved_at) if facts.dated else facts.closes > cutoff
+    open_yet = hidden & ~(facts.closes <= cutoff)
+    void = settled.void & ~later & ~open_yet
+    found = [
+        finding("void", count=int(void.sum())),
+        finding("as-of-void", count=int((settled.void & later).sum())),
+        finding("as-of-void-no-date", count=int((settled.void & open_yet).sum())),
+        finding("as-of-outcomes", count=int((known & later).sum())),
+        finding("as-of-no-date", count=int((known & hidden & facts.dated).sum())),
+        finding("as-of-closes", count=int((known & hidden & (not facts.dated)).sum())),
+    ]
+    notes = [note for note in settled.notes if note.code != "void"] + [note for note in found if note.count]
+    if not facts.dated:
+        notes.append(finding("as-of-undated", other="other " if found[-1].count else ""))
+    return np.where(later | hidden, UNRESOLVED, settled.outcomes), void, notes
+
+
 def find_options(
     melted: Melted, row_events: Index, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
 ) -> EventOptions | None:
@@ -423,3 +452,114 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
     ways = [Remedy({"options": "event"}), Remedy({"options": "shared", "drop_incomplete": True})]
     lacking = class_lacking(long_rows, first)
     return fault("class-or-option", None, ways, lacking=lacking, examples=examples, **long_rows.about(first))
+
+
+_ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Columns of a table of outcomes, each row with the event of the table of forecasts that it is about."""
+
+    columns: Mapping[
+        str, EventColumn
+    ]  # by role: event, outcome, closes, resolved_at and text, as far as there are such
+    notes: list[Note]  # on events in one of the tables only, and on unused columns
+
+
+def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str, header: str | None) -> Joined:
+    """Return the columns of a table of outcomes, each row with the one of `events` that it is about.
+
+    `columns` are those that the user named, by role; `forecasts` is the name of the table of forecasts, for errors,
+    and `header` the header of its column of events, if it has one.
+    """
+    roles = _roles(table, columns, () if header is None else (header,))
+    words = table.words(roles["event"])
+    position = {event: i for i, event in enumerate(events)}
+    matched = np.array([position.get(word, BLANK) for word in words.values], dtype=np.intp)
+    strangers = [word for word, at in zip(words.values, matched, strict=True) if at == BLANK]
+    there = set(words.values)
+    lacking = [event for event in events if event not in there]
+    if len(lacking) == len(events):
+        about = {"table": table.name, "forecasts": forecasts, "hint": _hint(words.values, events)}
+        raise fault("no-common-event", None, (), ids=words.values[:3], events=events[:3], **about)
+    used = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
+    how = "".join(f" ({note.text})" for note in table.notes)
+    notes = [finding("outcomes-layout", table=table.name, how=how, used=used), *_unused(table, roles)]
+    if strangers:
+        notes.append(finding("outcomes-unmatched", table=table.name, count=len(strangers), names=strangers))
+    if lacking:
+        notes.append(finding("outcomes-lacking", table=table.name, count=len(lacking), names=lacking))
+    of_rows = words.expand(matched, BLANK)
+    return Joined({role: EventColumn.of(table, i, of_rows) for role, i in roles.items()}, notes)
+
+
+def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
+    """Return what a table of outcomes says to the choice of columns: headers and, if found, its events and outcomes."""
+    try:
+        roles = _roles(table, request.keys, names)
+    except LayoutError:
+        return Beside(set(table.names))
+    happened = {word.lower() for word in table.words(roles["outcome"]).values}
+    return Beside(set(table.names), set(table.words(roles["event"]).values), happened - request.no_outcome.every)
+
+
+def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
+    """Note on columns of `table` without a role, and which of them may be times of resolution; empty if none is."""
+    left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
+    if not left:
+        return []
+    times = [] if "resolved_at" in roles else [table.names[i] for i in left if are_times(table.words(i).values[:50])]
+    names = [table.names[i] for i in left]
+    return [unused_note(names, times, "resolved_at", "outcomes were known", f" of {table.name}")]
+
+
+def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
+    """Position of the column of each role in a table of outcomes; `names` are the headers of the forecasts' table."""
+    # That there are no times holds for both tables; that there are no outcomes, for the other one.
+    given = {
+        role: name
+        for role, name in columns.items()
+        if role in _ROLES
+        and (role == TEXT or name in table.names or (name is None and role in {"closes", "resolved_at"}))
+    }
+    roles = {role: table.names.index(str(name)) for role, name in given.items() if name in table.names}
+    profile = Profile(table)
+    for role in _ROLES:
+        if role not in given:
+            found = _candidates(profile, role, {*roles.values()}, names)
+            if len(found) > 1:
+                names = [table.names[place] for place in found]
+                ways = [Remedy({"columns": {role: name}}) for name in names]
+                raise fault("several-columns", Place(table.name), ways, names=names, role=role)
+            roles |= {role: found[0]} if found else {}
+    for role in ("event", "outcome"):
+        free = [place for place in range(len(table.names)) if place not in roles.values()]
+        if role not in roles and len(table.names) == 2 and free:
+            roles[role] = free[0]
+        elif role not in roles:
+            raise fault("no-such-column", Place(table.name), names=table.names, role=role)
+    return roles
+
+
+def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
+    """Positions of columns that may play `role`, by header; copies of the first of them are left out."""
+    words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
+    for word in words:
+        found = [c for c in profile.columns if word in c.roles and c.place not in taken]
+        found = [c for c in found if c.named(word)] or found
+        ids = [c for c in found if c.is_id]
+        if role == "event":
+            # What both tables call the same comes before what either may be called.
+            found = [c for c in found if c.name in names] or (ids if len(ids) == 1 else found)
+        if found:
+            return profile.own(found, word)
+    shared = [place for place, name in enumerate(profile.table.names) if name in names and place not in taken]
+    return shared if role == "event" and len(shared) == 1 else []
+
+
+def _hint(there: Sequence[str], here: Sequence[str]) -> str:
+    plain = {event.lstrip("0").lower() for event in here}
+    if any(word.lstrip("0").lower() in plain for word in there):
+        return "; some would match without regard to case and leading zeros"
+    return ""

@@ -22,19 +22,29 @@ from opinionpool.tables.engine import CLASSES
 from opinionpool.tables.event_facts import (
     EventColumn,
     Facts,
-    Joined,
-    beside,
-    join_outcomes,
+    active_rows,
+    drop_expired,
+    in_time,
     prior_of_events,
     read_facts,
     read_priors,
     time_notes,
+    with_silence,
 )
-from opinionpool.tables.known import active_rows, drop_expired, in_time, known_by, with_silence
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.melt import Melted, Reading, melt, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
-from opinionpool.tables.outcomes import TIED, Settled, as_asked, find_options, settle
+from opinionpool.tables.outcomes import (
+    TIED,
+    Joined,
+    Settled,
+    as_asked,
+    beside,
+    find_options,
+    join_outcomes,
+    known_by,
+    settle,
+)
 from opinionpool.tables.profile import Column, Profile
 from opinionpool.tables.remarks import (
     ForecastCounts,
