@@ -260,13 +260,6 @@ def test_scores_are_no_percentages_whatever_is_typed(header):
     assert {*raised.value.remedies[-1]["scale"].values()} == {"1-5"}
 
 
-def test_a_column_of_0_and_1_beside_other_numbers_is_no_lone_expert():
-    rows = "".join(f"d{i},{10 + i},{i % 2}\n" for i in range(9))
-    with pytest.raises(LayoutError, match="do not say which one is what") as raised:
-        read(f"day,icon,seen\n{rows}")
-    assert not raised.value.remedies
-
-
 @pytest.mark.parametrize(("text", "kind"), [(LOGITS, "log-odds? write 1 / (1 + exp(-x))"), (ODDS, "decimal odds?")])
 def test_numbers_that_are_no_probabilities_are_named(text, kind):
     with pytest.raises(LayoutError) as raised:
@@ -296,13 +289,6 @@ def test_the_order_of_two_answers_is_no_event():
     ways = diagnose(io.BytesIO(text.encode())).readable
     assert [way.options.columns for way in ways] == [{"order": "order"}]
     assert ways[0].forecasts.events == ("p0", "p1", "p2", "p3")
-
-
-def test_many_numbers_out_of_range_are_no_code_for_no_answer():
-    rows = "".join(f"q{i},.{i + 1},{17.5 + 4 * i}\n" for i in range(8))
-    with pytest.raises(CellError) as raised:
-        read(f"event,ann,bob\n{rows}")
-    assert "--missing-value" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["proba", "confidence"])

@@ -223,21 +223,6 @@ def test_experts_are_chosen_by_name():
         read("event,alice\nq,.5\n", include=["alise"])
 
 
-def test_a_long_table_that_reads_like_a_wide_one():
-    text = "event,Skribent,Sanno\nq1,A,.5\nq1,B,.25\nq2,A,.75\n"
-    columns = {"expert": "Skribent", "probability": "Sanno"}
-    same(read(text, columns=columns), [[0.5, 0.25], [0.75, NAN]])
-    with pytest.raises(LayoutError) as asked:
-        read(text)
-    assert {"columns": columns} in asked.value.remedies
-    with pytest.raises(LayoutError) as asked:
-        read("event,a,b,p\nq1,A,x,.5\nq1,B,y,.25\nq2,A,y,.75\n")
-    assert {"columns": {"expert": "a"}} in asked.value.remedies
-    with pytest.raises(DuplicateError) as caught:
-        read("event,p\nq1,.5\nq1,.25\n")
-    assert "--column" not in str(caught.value)
-
-
 def test_a_column_that_numbers_the_rows_may_be_the_events():
     text = "sample_id,A,B\n" + "".join(f"{i},.5,.25\n" for i in range(6))
     for found in (read(text), read(text, columns={"event": "sample_id"})):

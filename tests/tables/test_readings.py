@@ -1,11 +1,13 @@
-"""Tables, each read with some options: what comes of it, or which error."""
+"""Tables, each read with some options: what comes of it, or which error, and what the ways that are offered lead to."""
+
+from operator import attrgetter
 
 import numpy as np
 import pytest
 
-from opinionpool.errors import ArgumentError, CellError, DuplicateError, ExpertError, LayoutError
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, ExpertError, LayoutError, TableError
 
-from .reading import NAN, notes, read
+from .reading import NAN, notes, read, ways
 
 TWO = "event,expert,class,p,outcome\nq1,A,cat,.2,dog\nq1,A,dog,.8,dog\n"
 LABELS = (
@@ -22,6 +24,29 @@ FORM = (
     "ID,Zeitstempel,Name,Abteilung,Alter,Q1,Q2,Q3\n17,03.11.2026 09:00,Anna,Vertrieb,34,0.65,0.2,0.05\n"
     "19,03.11.2026 09:10,Bernd,Vertrieb,51,0.7,,0.1\n22,04.11.2026 09:10,Cara,IT,45,0.4,0.35,\n"
 )
+NEWEST = "Teilnehmer;Frage;Prognose;{}\nAnna;F1;80 %;17.11.2026 09:00\nAnna;F1;20 %;03.11.2026 09:00\n"
+STAND = NEWEST.format("Stand")
+REVISED = (
+    "{};Frage;Prognose;Zeitstempel\nAnna;S?;80 %;17.11.2026 09:00\nAnna;S?;20 %;03.11.2026 09:00\n"
+    "Bernd;S?;60 %;03.11.2026 10:00\n"
+)
+POSTPONED = "Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;vertagt\nF3;0,2;nein\n"
+VALID = "q,ann,outcome\na,0.8,valid\nb,0.3,invalid\n"
+WITHDRAWN = "event,ann,outcome\na,.2,approved\nb,.3,withdrawn\nc,.4,approved\n"
+MOOT = "event,expert,class,probability,outcome\na,x,p,0.4,p\na,x,q,0.6,p\nb,x,r,0.3,{0}\nb,x,s,0.7,{0}\n"
+UNITS = "event;ann;bob\nq1;65;0.9\nq2;35;0.3\n"
+SMALL = "event,ann,bob\na,20,0.3\nb,60,4\nc,70,.5\nd,1,1\n"
+OWN_UNIT = "event,expert,probability\n" + "".join(
+    f"{row}\n" for row in ("q1,ann,35", "q1,bob,40", "q2,ann,70", "q2,bob,75", "q1,cy,0.35", "q2,cy,0.5")
+)
+SUMS = "event,expert,class,p\na,x,r,.5\na,x,g,.25\na,x,b,.2\nb,x,r,{}\nb,x,g,0\nb,x,b,0\n"
+SUM = "event,expert,class,p\na,x,r,{}\na,x,g,0.30\na,x,b,0.15\n"
+CONFIDENCE = "event,ann,bob,Confidence,Gewicht\nq1,0.8,0.7,0.9,1\nq2,0.3,0.2,0.7,0.5\n"
+UNSURE = "item,judge,verdict,confidence\ni1,a,yes,0.9\ni2,a,no,0.2\ni3,a,{},0.7\n"
+MATCHES = "match,home,draw,away,result\nm1,.5,.3,.2,{}\nm2,.2,.2,.6,{}\nm3,.1,.1,.8,\n"
+SWEDISH = "event,Skribent,Sanno\nq1,A,.5\nq1,B,.25\nq2,A,.75\n"
+REGIONS = "a,b,outcome,{}\n0.8,0.7,1,north\n0.3,0.2,0,{}\n0.6,0.9,1,{}\n0.2,0.1,0,{}\n"
+AS_TWO = {"classes": ["rejected", "approved"], "positive": "approved"}
 LONG = "event,expert,p,time\nq1,A,.2,2025-03-01 10:00\nq1,A,.8,2025-03-01 12:00\nq1,B,.5,2025-03-01 11:00\n"
 NOT_KNOWN = "event,ann,outcome\na,.2,1\nb,.3,{}\nc,.3,0\n"
 # By what is claimed: the table, the options, what is read, and what notes tell (their text, their count, or no note).
@@ -156,14 +181,68 @@ READ = {
         "event,expert,probability,outcome,question\n"
         + "".join(f"e{i},{name},.{i + 1},{i % 2},q{i // 2}\n" for i in range(4) for name in "ab"), {},
         {"events": ("e0", "e1", "e2", "e3")}, {}),
+    "the last row, where somebody says so": (
+        STAND, {"duplicates": "last-row"}, {"X": [[0.2]]}, {"unused-columns": "say --column time=Stand"}),
+    "the last row, without times": (STAND, {"duplicates": "last", "columns": {"time": None}}, {"X": [[0.2]]}, {}),
+    "a mean, whatever the times": (
+        STAND, {"duplicates": "mean"}, {"X": [[0.5]]}, {"unused-columns": "say --column time=Stand"}),
+    **{f"the last in time by the name {name}": (NEWEST.format(name), {"duplicates": "last"}, {"X": [[0.8]]}, {})
+       for name in ("Zeitstempel", "Horodateur", "Erstellt am", "Abgegeben am", "Submitted at", "Fecha", "Soumis le")},
+    **{f"answers that were revised, by {who}": (REVISED.format(who), {"duplicates": "last"}, {"X": [[0.8, 0.6]]}, {})
+       for who in ("Teilnehmer", "Wer")},
+    "a word for void that is named as a class is one": (
+        "q,ann,outcome\na,0.8,withdrawn\nb,0.3,stays\n", {"positive": "withdrawn"},
+        {"outcomes": [1, 0], "void": None}, {}),
+    "the opposite of the only other outcome is one": (VALID, {"positive": "valid"}, {"outcomes": [1, 0]}, {}),
+    "a word for void that counts as a class is noted": (
+        WITHDRAWN, {"positive": "approved"}, {"outcomes": [1, 0, 1]},
+        {"void-class": "outcome 'withdrawn' counts as a class, not as void"}),
+    "and is void beside two classes": (WITHDRAWN, AS_TWO, {"void.events": ("b",)}, {"void-class": None}),
+    "named as void or not": (
+        WITHDRAWN, {**AS_TWO, "void_values": "withdrawn"}, {"void.events": ("b",)}, {"void-class": None}),
+    "of which both happened or not": (
+        WITHDRAWN + "d,.4,rejected\n", AS_TWO, {"void.events": ("b",)}, {"void-class": None}),
+    "unless it is one of the classes": (
+        WITHDRAWN, {"classes": ["withdrawn", "approved"], "positive": "approved"}, {}, {"void-class": None}),
+    "options of each event have void words too": (MOOT.format("retracted"), {}, {"void.events": ("b",)}, {}),
+    "numbers below one among percentages are noted": (
+        SMALL, {"percent": True}, {"X": [[0.2, 0.003], [0.6, 0.04], [0.7, 0.005], [0.01, 0.01]]},
+        {"small-percentages": "numbers below 1 of 'bob' count as less than 1%"}),
+    "unless units are given": (SMALL, {"units": {"bob": "percent", "ann": "percent"}}, {}, {"small-percentages": None}),
+    "or one number is below one": (SMALL.replace("0.3", "30"), {"percent": True}, {}, {"small-percentages": None}),
+    "options that add up to less are normalised where that is asked for": (
+        SUM.format("0.50"), {"normalise": True}, {"X": [[[3 / 19, 6 / 19, 10 / 19]]]},
+        {"normalised": "1 of 1 forecast did not add up to 1 (0.05 at most): normalised"}),
+    "if they add up to half at least": (
+        SUMS.format(".51"), {"normalise": True}, {"X": [[[4 / 19, 5 / 19, 10 / 19]], [[0, 0, 1]]]}, {}),
+    "what a column calls its rows wins over how the others read": (
+        "event,Q1,Q2\na,0.2,0.4\nb,0.1,0.3\n", {}, {"experts": ("Q1", "Q2")}, {}),
+    "weights and confidence are not used beside forecasts that are named": (
+        CONFIDENCE, {"columns": {"probability": ["ann", "bob"]}}, {"experts": ("ann", "bob")},
+        {"unused-columns": "not used: 'Confidence', 'Gewicht'"}),
+    "one forecast over classes in columns is no panel of experts": (
+        MATCHES.format("home", "Away"), {},
+        {"experts": ("forecast",), "classes": ("home", "draw", "away"), "happened": ["home", "away", None],
+         "X": [[[0.5, 0.3, 0.2]], [[0.2, 0.2, 0.6]], [[0.1, 0.1, 0.8]]]}, {}),
+    "the column left that names each row": (
+        REGIONS.format("where", "East", "South", "West"), {}, {"events": ("north", "East", "South", "West")},
+        {"layout": "event = where (the column left that names each row)"}),
+    "is the event unless there is none": (
+        REGIONS.format("where", "East", "South", "West"), {"columns": {"event": None}},
+        {"events": ("1", "2", "3", "4")}, {}),
 }  # fmt: skip
+
+
+def as_expected(found, expected):
+    for name, value in expected.items():
+        check = np.testing.assert_allclose if name in {"X", "prior"} else np.testing.assert_array_equal
+        check(attrgetter(name)(found), value, err_msg=name)
 
 
 @pytest.mark.parametrize(("text", "options", "expected", "told"), READ.values(), ids=list(READ))
 def test_what_is_read(text, options, expected, told):
     found = read(text, **options)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(getattr(found, name), value, err_msg=name)
+    as_expected(found, expected)
     for code, text_or_count in told.items():
         note = notes(found).get(code)
         if isinstance(text_or_count, str):
@@ -221,6 +300,20 @@ REFUSED = [
      "'rain' has one option only, 'wet'; its other options need rows too"),
     ("event,expert,class,p\n" + "".join(f"q,{e},{c},.5\n" for e, c in ("Ax", "Ay", "Az", "Bx", "By"))
      + "r,A,v,.5\nr,A,w,.5\n", {}, CellError, "by 'B' on event 'q' has no probability for option 'z'.* 3 options, 0"),
+    (REVISED.format("Wer"), {}, DuplicateError, "Say which counts: --duplicates last"),
+    (STAND, {"duplicates": "last"}, DuplicateError,
+     r"which of several .* is the last, and 'Stand' holds times: .*--column time=Stand, or"),
+    (STAND, {"duplicates": "time-weighted"}, LayoutError,
+     r"no column is known to hold times, .* say --column time=Stand, or"),
+    (VALID, {}, LayoutError, "the outcomes are 'invalid', 'valid': which of them"),
+    ("event,ann,bob\nq,0.5,0.4\n", {"units": {"bod": "percent"}}, LayoutError,
+     "none is called 'bod'; did you mean 'bob'"),
+    ("event,ann\nq,0.5\n", {"units": {"ann": "odds"}}, ArgumentError,
+     "a unit is percent or fraction, and that of 'ann' is 'odds'"),
+    (SUMS.format(".01"), {"normalise": True}, CellError,
+     r"by 'x' on event 'b' add up to 0.01 .*line 5\); that is too little for --norm"),
+    (SUMS.format("0"), {"normalise": True}, CellError, "add up to 0 over"),
+    (UNSURE.format("maybe"), {"columns": {"verdict": "verdict"}}, LayoutError, "says nothing of each of the others"),
 ]  # fmt: skip
 
 
@@ -228,3 +321,71 @@ REFUSED = [
 def test_what_is_refused(text, options, error, told):
     with pytest.raises(error, match=told):
         read(text, **options)
+
+
+# Tables that are asked about, and what comes of each way that is offered.
+OFFERED = [
+    (STAND, {}, r"--column time=Stand --duplicates last, .*last is the last by 'Stand'",
+     {"--column time=Stand --duplicates last": {"X": [[0.8]]}, "--duplicates mean": {"X": [[0.5]]}}),
+    ("Teilnehmer;Frage;Prognose;Stand\nAnna;F1;80 %;17.11.2026\nBernd;F1;20 %;03.11.2026\n", {"as_of": "2026-11-10"},
+     "Stand", {"--column time=Stand --as-of 2026-11-10": {"X": [[NAN, 0.2]]}}),
+    (REVISED.format("Abteilung"), {}, "it may be",
+     {"--column expert=Abteilung --duplicates last": {"experts": ("Anna", "Bernd"), "X": [[0.8, 0.6]]}}),
+    (POSTPONED, {}, "--missing-value vertagt, or --void-value vertagt",
+     {"--missing-value vertagt": {"outcomes": [1, -1, 0]}, "--void-value vertagt": {"void.events": ("F2",)}}),
+    (MOOT.format("moot"), {}, "--void-value moot",
+     {"--missing-value moot": {"void": None}, "--void-value moot": {"void.events": ("b",)}}),
+    (UNITS, {}, r"line 2, column 'ann': 65 .* all numbers of 'bob' are, .*: say --unit ann=",
+     {"--unit ann=percent": {"X": [[0.65, 0.9], [0.35, 0.3]]}, "--exclude ann": {"X": [[0.9], [0.3]]}}),
+    (UNITS, {"percent": True}, r"with --percent, no number of 'bob' is above 1%.*--unit bob=fraction if",
+     {"--percent --unit bob=fraction": {"X": [[0.65, 0.9], [0.35, 0.3]]},
+      "--percent --unit bob=percent": {"X": [[0.65, 0.009], [0.35, 0.003]]}}),
+    (OWN_UNIT, {}, None, {"--percent --unit cy=fraction": {"X": [[0.35, 0.4, 0.35], [0.7, 0.75, 0.5]]}}),
+    (OWN_UNIT, {"percent": True}, None, {"--percent --unit cy=fraction": {}, "--percent --unit cy=percent": {}}),
+    ("event;ann;bob;prior\nq1;0,65;0,9;30\nq2;0,4;0,9;40\n", {}, None,
+     {"--unit prior=percent": {"X": [[0.65, 0.9], [0.4, 0.9]], "prior": [0.3, 0.4]}}),
+    ("event;ann;bob;prior\nq1;65;90;0,3\nq2;40;90;0,4\n", {}, None,
+     {"--percent --unit prior=fraction": {"prior": [0.3, 0.4]}, "--percent --unit prior=percent": {}}),
+    ("event,ann:a,ann:b,ann:c,bob:a,bob:b,bob:c\nq,50,30,20,0.2,0.2,0.6\n", {}, None,
+     {"--unit ann=percent": {"X": [[[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]]}, "--exclude ann": {"experts": ("bob",)}}),
+    ("event,ann\nq1,65 %\nq2,1\nq3,0.4\n", {}, None,
+     {"--unit ann=percent": {"X": [[0.65], [0.01], [0.004]]}, "--unit ann=fraction": {"X": [[0.65], [1.0], [0.4]]}}),
+    ("Name,Anna,Bernd\nRegen,0.2,0.4\nSchnee,0.1,0.3\n", {}, "it may be",
+     {"--column event=Name": {"events": ("Regen", "Schnee")}, "--column expert=Name": {"events": ("Anna", "Bernd")}}),
+    ("Name,Q1,Q2,Q3\nAnna,0.65,0.2,0.05\nBernd,0.7,,0.1\n", {}, "a row per expert, a column per event",
+     {"--column expert=Name": {"events": ("Q1", "Q2", "Q3"), "X": [[0.65, 0.7], [0.2, NAN], [0.05, 0.1]]}}),
+    *((f"question,{date}ann,bob\nrain?,{first}.2,.3\nrain?,{last}.4,.3\n", {}, "repeat events, by",
+       {"--column event=question --duplicates last": {"events": ("rain?",), "X": [[0.4, 0.3]]}, **more,
+        "--column event=": {"X": [[0.2, 0.3], [0.4, 0.3]]}})
+      for date, first, last, more in (("date,", "2024-01-01,", "2024-01-02,", {}),
+                                      ("", "", "", {"--column event=question --duplicates mean": {}}))),
+    (SUM.format("0.50"), {}, r"add up to 0.95 .*--normalise divides such forecasts by their sum", {"--normalise": {}}),
+    (SUM.format("0.10"), {}, "add up to 0.55", {}),  # a class may be lacking
+    (CONFIDENCE, {}, "'Confidence' is no forecast",
+     {"--column probability=Confidence": {}, "--column probability=ann --column probability=bob": {}}),
+    (REGIONS.format("region", "south", "north", "south"), {}, "it may be",
+     {"--column event=": {"events": ("1", "2", "3", "4"), "experts": ("a", "b")}}),
+    (UNSURE.format("no"), {}, "'confidence' is no matter of 'verdict'",
+     {"--column verdict=": {"X": [[0.9], [0.2], [0.7]]}, "--column verdict=verdict": {"X": [[0.9], [0.8], [0.3]]}}),
+    (MATCHES.format("1", "0"), {}, "but 'result' may be no outcome of 'home', 'draw', 'away'", {}),
+    (SWEDISH, {}, "it may be",
+     {"--column event=event --column expert=Skribent --column probability=Sanno": {"X": [[0.5, 0.25], [0.75, NAN]]},
+      "--column expert=Skribent --column probability=Sanno": {"X": [[0.5, 0.25], [0.75, NAN]]}}),
+    ("event,a,b,p\nq1,A,x,.5\nq1,B,y,.25\nq2,A,y,.75\n", {}, "it may be",
+     {"--column expert=a": {"experts": ("A", "B")}, "--column expert=b": {"experts": ("x", "y")}}),
+    ("event,p\nq1,.5\nq1,.25\n", {}, "several by 'p'", {"--duplicates last": {}, "--duplicates mean": {}}),
+    # Many numbers out of range are no code for no answer, and a column of 0 and 1 beside others is no lone expert.
+    ("event,ann,bob\n" + "".join(f"q{i},.{i + 1},{17.5 + 4 * i}\n" for i in range(8)), {}, "17.5 is not between 0",
+     {"--unit bob=percent": {}, "--exclude bob": {}}),
+    ("day,icon,seen\n" + "".join(f"d{i},{10 + i},{i % 2}\n" for i in range(9)), {}, "do not say which", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "options", "told", "commands"), OFFERED)
+def test_what_is_offered(text, options, told, commands):
+    with pytest.raises(TableError, match=told):
+        read(text, **options)
+    found = {" ".join(arguments): forecasts for arguments, forecasts in ways(text, **options)}
+    assert list(found) == list(commands)
+    for command, expected in commands.items():
+        as_expected(found[command], expected)

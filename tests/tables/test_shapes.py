@@ -7,38 +7,12 @@ import numpy as np
 import pytest
 
 from opinionpool.cli.app import run
-from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, TableError
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, TableError
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions, read_options
 from opinionpool.tables.read import read_forecasts
 
 from .reading import NAN, read, texts as notes
-
-
-def test_no_event_column_where_none_is_wanted():
-    text = "a,b,outcome,region\n0.8,0.7,1,north\n0.3,0.2,0,south\n0.6,0.9,1,north\n0.2,0.1,0,south\n"
-    with pytest.raises(LayoutError) as caught:
-        read(text)
-    assert caught.value.remedies == ({"columns": {"event": None}},)
-    found = read(text, columns={"event": None})
-    assert (found.events, found.experts) == (("1", "2", "3", "4"), ("a", "b"))
-    names = text.replace("region", "where").replace("south\n0.6", "East\n0.6").replace("0,south\n", "0,West\n")
-    names = names.replace("1,north\n0.2", "1,South\n0.2")
-    assert read(names).events == ("north", "East", "South", "West")
-    assert "event = where (the column left that names each row)" in notes(read(names))["layout"]
-    assert read(names, columns={"event": None}).events == ("1", "2", "3", "4")
-
-
-def test_confidence_below_a_half_in_a_verdict_is_asked_about():
-    text = "item,judge,verdict,confidence\ni1,a,yes,0.9\ni2,a,no,0.2\ni3,a,no,0.7\n"
-    with pytest.raises(LayoutError, match="'confidence' is no matter of 'verdict'") as raised:
-        read(text)
-    assert raised.value.remedies == ({"columns": {"verdict": None}}, {"columns": {"verdict": "verdict"}})
-    plain, sure = (read(text, **remedy) for remedy in raised.value.remedies)
-    np.testing.assert_allclose(sure.X.ravel(), [0.9, 0.8, 0.3])
-    np.testing.assert_allclose(plain.X.ravel(), [0.9, 0.2, 0.7])
-    with pytest.raises(LayoutError):
-        read(text.replace("i3,a,no", "i3,a,maybe"), columns={"verdict": "verdict"})
 
 
 def test_different_numbers_at_one_time_have_no_last():
@@ -197,18 +171,6 @@ def test_many_rows_are_read_as_few_are(rows, tmp_path):
     small = read_forecasts(few)
     np.testing.assert_array_equal(small.X, found.X[:100])
     np.testing.assert_array_equal(small.times, found.times[:100])
-
-
-def test_one_forecast_over_classes_in_columns_is_no_panel_of_experts():
-    text = "match,home,draw,away,result\nm1,.5,.3,.2,home\nm2,.2,.2,.6,Away\nm3,.1,.1,.8,\n"
-    found = read(text)
-    assert found.experts == ("forecast",)
-    assert found.classes == ("home", "draw", "away")
-    np.testing.assert_allclose(found.X[:, 0], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.1, 0.1, 0.8]])
-    assert list(found.happened) == ["home", "away", None]
-    with pytest.raises(LayoutError, match="but 'result' may be no outcome of 'home', 'draw', 'away'") as caught:
-        read(text.replace("home\n", "1\n").replace("Away", "0"))
-    assert not caught.value.remedies
 
 
 def test_rows_of_a_forecast_without_class_and_probability_are_asked_about():
