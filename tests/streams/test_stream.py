@@ -221,28 +221,6 @@ class TestEvents:
             stream.resolve("q1", 1, {"stranger": 0.99})
         assert "stranger" not in stream.experts
 
-    def test_errors_state_the_rule(self):
-        stream = Stream(("no", "maybe", "yes"))
-        with pytest.raises(ArgumentError, match="no forecast on event 'x' is known"):
-            stream.resolve("x", "yes")
-        with pytest.raises(OutcomeError, match="'Yes'"):
-            stream.resolve("x", "Yes", {})
-        with pytest.raises(ShapeError, match="3 probabilities"):
-            stream.forecast("x", {"ann": 0.3})
-        with pytest.raises(ProbabilityError):
-            stream.forecast("x", {"ann": [0.3, 0.3, 0.1]})
-        with pytest.raises(ArgumentError, match="above 0"):
-            stream.resolve("x", "yes", {}, weight=0)
-        with pytest.raises(ArgumentError, match="half_life"):
-            stream.resolve("x", "yes", {}, at=3)
-        with pytest.raises(LearningError, match="nothing has been added"):
-            stream.learn()
-        with pytest.raises(ArgumentError, match="half-life"):
-            Stream(half_life=0)
-        with pytest.raises(ArgumentError, match="classes"):
-            stream.add(drawn(3))
-        assert (stream.count, stream.experts, stream.open) == (0, (), ())
-
     def test_events_without_forecasts_count_in_laplaces_estimate(self):
         stream = fed(drawn(20))
         stream.resolve("x", 1, {})
@@ -333,18 +311,6 @@ class TestRows:
         batch = Forecasts.from_array(x, f.outcomes.tolist(), experts=EXPERTS)
         same(stream.learn("common", None), learn(batch, structure="common", beliefs=None))
         same(stream.learn(), learn(batch), 1e-8)
-
-    def test_errors_state_the_rule(self):
-        stream = Stream()
-        with pytest.raises(ShapeError, match="do not fit"):
-            stream.add_rows([[0.5], [0.4]], [1])
-        with pytest.raises(ArgumentError, match="positions"):
-            stream.add_rows([[0.5]], [2])
-        with pytest.raises(ShapeError, match="as many priors"):
-            stream.add_rows([[0.5], [0.4]], [1, 0], prior=0.3)
-        with pytest.raises(ShapeError, match="names"):
-            stream.add_rows([[0.5]], [1], experts=["a", "b"])
-        assert stream.experts == ()
 
     @pytest.mark.parametrize("wrong", [0.7, 2, -2, np.nan, None, "1", np.inf])
     def test_outcomes_are_positions_and_not_rounded_to_them(self, wrong):
@@ -738,3 +704,35 @@ def test_arrays_that_are_used_again_were_copied():
         alike.add_rows(q, y, w)
     np.testing.assert_array_equal(stream.events, alike.events)
     np.testing.assert_array_equal(stream.learn().weights, alike.learn().weights)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda stream: stream.resolve("x", 1), ArgumentError, "no forecast on event 'x' is known"),
+        (lambda stream: stream.resolve("x", "Yes", {}), OutcomeError, "'Yes'"),
+        (lambda stream: stream.forecast("x", {"ann": [0.3, 0.3, 0.4]}), ShapeError, "one probability"),
+        (lambda stream: stream.resolve("x", 1, {}, weight=0), ArgumentError, "above 0"),
+        (lambda stream: stream.resolve("x", 1, {}, at=3), ArgumentError, "half_life"),
+        (lambda stream: stream.learn(), LearningError, "nothing has been added"),
+        (lambda stream: stream.add(drawn(3, classes="abc")), ArgumentError, "classes"),
+        (lambda stream: stream.add_rows([[0.5], [0.4]], [1]), ShapeError, "do not fit"),
+        (lambda stream: stream.add_rows([[0.5]], [2]), ArgumentError, "positions"),
+        (lambda stream: stream.add_rows([[0.5], [0.4]], [1, 0], prior=0.3), ShapeError, "as many priors"),
+        (lambda stream: stream.add_rows([[0.5]], [1], experts=["a", "b"]), ShapeError, "names"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(call, error, told):
+    stream = Stream()
+    with pytest.raises(error, match=told):
+        call(stream)
+    assert (stream.count, stream.experts, stream.open) == (0, (), ())
+
+
+def test_forecasts_on_three_classes_are_probabilities_of_three():
+    stream = Stream("abc")
+    with pytest.raises(ShapeError, match="3 probabilities"):
+        stream.forecast("x", {"ann": 0.3})
+    with pytest.raises(ProbabilityError):
+        stream.forecast("x", {"ann": [0.3, 0.3, 0.1]})
+    assert (stream.count, stream.experts, stream.open) == (0, (), ())
