@@ -2,13 +2,20 @@
 
 import ast
 import json
+import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import opinionpool as op
+from opinionpool import extras
 
 HEAVY = ("click", "duckdb", "matplotlib", "narwhals", "numpy", "pandas", "polars", "rich", "scipy", "sklearn")
 CORE = ("errors", "forecasts", "streams.stream", "model.panel", "estimators.files", "scoring.scores", "tables.read")
@@ -66,3 +73,49 @@ def test_importing_the_package_loads_nothing():
 def test_the_core_needs_numpy_alone():
     names = [name for name, module in op._HOME.items() if module in CORE]
     assert loaded_by(f"from opinionpool import {', '.join(names)}") == {"numpy"}
+
+
+REPOSITORY = {"url": "https://example.org/opinionpool.git", "vcs_info": {"vcs": "git", "commit_id": "0123abc"}}
+
+
+class Installed:
+    """A distribution that was installed from somewhere."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def read_text(self, name):
+        return None if self.source is None or name != "direct_url.json" else json.dumps(self.source)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (None, ["opinionpool[plot]"]),
+        ({"url": "file:///home/a%20b/opinionpool", "dir_info": {}}, ["/home/a b/opinionpool[plot]"]),
+        ({"url": "file:///src/pool", "dir_info": {"editable": True}}, ["-e", "/src/pool[plot]"]),
+        ({"url": "file:///tmp/opinionpool-1.whl", "archive_info": {}}, ["/tmp/opinionpool-1.whl[plot]"]),
+        (REPOSITORY, ["opinionpool[plot] @ git+https://example.org/opinionpool.git@0123abc"]),
+    ],
+)
+def test_the_command_names_the_same_place(monkeypatch, source, words):
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: Installed(source))
+    assert shlex.split(extras.install("plot")) == ["python", "-m", "pip", "install", *words]
+    if words[0].startswith("opinionpool"):
+        assert Requirement(words[0]).extras == {"plot"}
+
+
+def test_a_copy_of_the_repository(monkeypatch, root):
+    def missing(_):
+        raise PackageNotFoundError
+
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
+    assert Path(shlex.split(extras.install("plot"))[-1].removesuffix("[plot]")) == root
+
+
+def test_extras_that_are_named_exist(root):
+    known = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named = set()
+    for path in (root / "src").rglob("*.py"):
+        named |= set(re.findall(r"\binstall\(['\"](\w+)['\"]\)", path.read_text(encoding="utf-8")))
+    assert named == set(known)

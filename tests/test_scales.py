@@ -2,13 +2,11 @@
 
 import io
 import json
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from sklearn.base import clone
 
 import opinionpool as op
 from opinionpool.cli import app as cli
@@ -412,18 +410,6 @@ class TestCommands:
 
 
 class TestEstimators:
-    def test_the_same_by_array_frame_and_container(self):
-        pool = op.GaussianPool(scale="1-5").fit(SCORES, OUTCOMES)
-        q = (SCORES - 0.5) / 5
-        f = op.Forecasts.from_array(SCORES, OUTCOMES, scale="1-5")
-        np.testing.assert_allclose(f.X, q)
-        expected = op.GaussianPool().fit(f).predict_proba(f)
-        np.testing.assert_allclose(pool.predict_proba(SCORES), expected)
-        words = np.where(np.isnan(SCORES), None, SCORES).astype(object)
-        np.testing.assert_allclose(op.GaussianPool(scale="1-5").fit(words, OUTCOMES).predict_proba(words), expected)
-        np.testing.assert_allclose(pickle.loads(pickle.dumps(pool)).predict_proba(SCORES), expected)
-        assert clone(pool).scale == "1-5"
-
     def test_columns_with_scales_of_their_own(self):
         pandas = pytest.importorskip("pandas")
         x = pandas.DataFrame({"vote": ["no", "no", "yes", "yes", None, "no"], "p": [0.2, 0.1, 0.6, 0.7, 0.4, 0.3]})
@@ -470,15 +456,9 @@ class TestStreams:
     VOTES = (SCORES > 2).astype(int)
 
     @pytest.mark.parametrize(("levels", "scale"), [(SCORES, "1-5"), (VOTES, "0-1")])
-    def test_learned_in_parts_as_at_once(self, levels, scale, tmp_path):
+    def test_learned_in_parts_as_at_once(self, levels, scale):
         f = op.Forecasts.from_array(levels, OUTCOMES, scale=scale)
         expected = op.GaussianPool().fit(f).predict_proba(f)
-        stream = op.Stream()
-        stream.add(f.select_events(np.arange(2)))
-        op.save(stream, tmp_path / "stream.json")
-        stream = op.load(tmp_path / "stream.json")
-        stream.add(f.select_events(np.arange(2, 6)))
-        np.testing.assert_allclose(stream.learn().pool_forecasts(f), expected[:, 1])
         first, second = op.Stream(), op.Stream()
         first.add(f.select_events(np.arange(3)))
         second.add(f.select_events(np.arange(3, 6)))

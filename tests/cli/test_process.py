@@ -9,9 +9,11 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from opinionpool.cli.output import destination
+from tests.panels import panel
 
 SMALL = "event,alice,bob,outcome\na,0.8,0.7,1\nb,0.2,0.4,0\nc,0.6,0.7,1\nd,0.3,0.1,0\ne,0.7,0.6,\n"
 COMMAND = [sys.executable, "-m", "opinionpool"]
@@ -213,3 +215,39 @@ def test_devices_are_written_to_as_they_are():
     with destination(os.devnull) as out:
         out.write("x")
     assert not os.path.isfile(os.devnull)
+
+
+THREADS = {f"{library}_NUM_THREADS": "2" for library in ("OPENBLAS", "OMP", "MKL")}
+# They differ in everything; where there is no locale of that name, the second has that of the machine.
+SETTINGS = [
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "1"},
+    THREADS | {"LC_ALL": "de_DE.UTF-8", "TZ": "America/St_Johns", "PYTHONHASHSEED": "77"},
+]
+# Two commands in one process, as the shell begins each.
+BOTH = """
+import sys
+from opinionpool.cli import main
+for command in (["pool"], ["check", "--format", "json"]):
+    try:
+        main([*command, sys.argv[1]])
+    except SystemExit as ended:
+        assert not ended.code
+"""
+
+
+def test_threads_locale_zone_and_hash_seed_play_no_part(environment, tmp_path):
+    # So many experts that a matrix product is shared among threads.
+    f = panel(200, 50, missing=0.05, unresolved=40)
+    rows = [["event", "closes", *(f"é{i}" for i in range(50)), "outcome"]]
+    for t, (given, y) in enumerate(zip(f.X, f.outcomes, strict=True)):
+        cells = ["" if np.isnan(p) else f"{p:.4f}" for p in given]
+        rows.append([f"q{t}", f"2025-01-{t % 28 + 1:02d}T00:00", *cells, "" if y < 0 else str(y)])
+    (tmp_path / "crowd.csv").write_text("\n".join(map(",".join, rows)) + "\n", encoding="utf-8")
+    command, seen = [sys.executable, "-c", BOTH, str(tmp_path / "crowd.csv")], set()
+    for setting in SETTINGS:
+        given = environment | dict.fromkeys(THREADS, "1") | setting
+        ran = subprocess.run(command, env=given, capture_output=True, check=True)
+        assert b"event,probability" in ran.stdout
+        assert b'"summary"' in ran.stdout
+        seen.add((ran.stdout, ran.stderr))
+    assert len(seen) == 1

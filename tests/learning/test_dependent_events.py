@@ -9,12 +9,9 @@ from hypothesis import given, settings, strategies as st
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import dependent_events
 from opinionpool.learning.learn import learn
+from opinionpool.logodds import expit, logit
 from opinionpool.pools.fit import fit_pool
 from opinionpool.tables.read import read_forecasts
-
-
-def expit(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def simulated(rng, clusters, size, shared, lasting=0.0, unit="group"):
@@ -197,10 +194,6 @@ def test_weeks_of_53_places_are_hardly_behind_the_best_other(weekly_scores):
     assert max(means.values()) - means["gaussian"] <= 0.01
 
 
-def log_odds(p):
-    return np.log(p) - np.log1p(-p)
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_intervals_widen_where_events_are_declared_dependent(classes):
     ratio = []
@@ -213,7 +206,7 @@ def test_intervals_widen_where_events_are_declared_dependent(classes):
         y = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
         f = Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=tuple(range(classes)))
         one, other = (learn(each, class_model="symmetric") for each in (f, replace(f, groups=member.astype(str))))
-        width, wider = (log_odds(high) - log_odds(low) for low, high in (each.interval(f.X) for each in (one, other)))
+        width, wider = (logit(high) - logit(low) for low, high in (each.interval(f.X) for each in (one, other)))
         ratio.append(np.median(wider / width))
     assert np.median(ratio) > 1.1
     assert min(ratio) > 0.95
