@@ -433,7 +433,7 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
 
 
 def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Event], dict[object, Event]]:
-    """Resolved and open events by id (by a hash if it is empty); experts become positions in `names`."""
+    """Resolved and open events by id (by a hash if the id is empty); experts become positions in `names`."""
     columns = places(state.experts, names)
     resolved: dict[str, Event] = {}
     for priority, block in state.sample.parts:

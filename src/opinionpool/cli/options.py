@@ -292,7 +292,7 @@ def beliefs_of(panel: str | None) -> Beliefs | None:
 
 
 def load_pool(model: str | None, panel: str | None = None) -> tuple[str, TrainedPool] | None:
-    """Return the path `model` and the pool saved there; None if it is None; a UsageError if `panel` is given too."""
+    """Return the path `model` and the pool saved there; None if `model` is None; UsageError if `panel` is given too."""
     if model is None:
         return None
     if panel is not None:

@@ -283,7 +283,7 @@ def prior_of(a: Assessment, data: PageData) -> float | Array | None:
 
 
 def altered(a: Assessment, data: PageData) -> bool:
-    """Return True if the user changed the forecasts on the event or its prior, or if it is not in a file."""
+    """Return True if the user changed the event's forecasts or prior, or if the event is not in a file."""
     f = data.forecasts
     if f is None or a.question not in f.events or (data.own_priors and a.prior is not None):
         return True

@@ -41,7 +41,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class Stakes:
-    """Cost of acting, and loss if the event happens and nobody has acted; None until the user enters it."""
+    """Cost of acting, and loss if the event happens and nobody has acted; each is None until the user enters it."""
 
     action: float | None = None
     loss: float | None = None
@@ -176,7 +176,7 @@ def uniform(classes: Sequence[object]) -> tuple[float, ...]:
 
 
 def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
-    """Return a typed text in one line; an ArgumentError if it has invisible characters or more than `most`.
+    """Return a typed text in one line; an ArgumentError if it has invisible characters, or more letters than `most`.
 
     >>> one_line("  Ann   Lee ", "a name")
     'Ann Lee'
@@ -376,7 +376,7 @@ def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
 
 
 def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
-    """Probabilities `old` with one class's set to the per cent in `action`, others rescaled; None if it is empty."""
+    """Probabilities `old` with one class's set to the per cent in `action`, others rescaled; None if none is typed."""
     if action.get("value") in {None, ""}:
         return None
     p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0

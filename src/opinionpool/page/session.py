@@ -234,7 +234,7 @@ def _looked(look: Look, action: Action) -> Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """Assessment from a file of --keep, with the name of its page and the time."""
+    """Assessment from a file of --keep, with the name of the page that wrote it, and when."""
 
     page: str  # the page that kept it
     when: str  # as ISO 8601 has it

@@ -188,7 +188,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
-    """Return `columns` with a row for each void (annulled) event instead; `void` has their numbers of forecasts."""
+    """Return `columns` with a row for each void (annulled) event instead; `void` has each one's number of forecasts."""
     n = len(void)
     own: dict[str, Sequence[object]] = {"event": [*void], "experts": [*void.values()], "in_sample": [False] * n}
     own["status"] = ["void"] * n

@@ -107,7 +107,7 @@ def first_rows(columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: 
 def per_event(
     columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str]
 ) -> npt.NDArray[Any]:
-    """Return the value of each event, (events,), `blank` where it has none; arguments and errors as `first_rows`."""
+    """Return each event's value, (events,), `blank` where it has none; arguments and errors as for `first_rows`."""
     first = first_rows(columns, values, blank, events)
     return np.append(values, np.array([blank], dtype=values.dtype))[first]
 

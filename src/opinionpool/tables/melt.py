@@ -68,7 +68,7 @@ class Reading:
         named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """Column as fractions, (rows,), also from its numbers `plain`; `named`: its expert; `units`: by row."""
+        """Column as fractions, (rows,); `plain`: its numbers; `named`: its expert; `units`: the unit of each row."""
         before = len(self.log.percent)
         values = read_probabilities(table, column, plain, self.rules, self.log, named, units)
         if units is None and not np.isnan(values).all():

@@ -439,7 +439,7 @@ class Profile:
         return found if len(found) < column.distinct else []
 
     def _shared_words(self, names: Collection[str]) -> tuple[list[str], list[str]]:
-        """Headers among `names` of columns of words that they share, and these words; [] and [] if these are many."""
+        """Headers among `names` of columns that share words with others, and all their words; both [] if too many."""
         able = [c for c in self.columns if c.name in names and c.kind == "text" and not c.roles]
         able = [c for c in able if not {"never", "unsure"} & c.says]
         times = Counter(chain.from_iterable(c.folded for c in able))

@@ -158,7 +158,7 @@ class Distinctions:
                 yield from (Remedy({"where": condition(name, "=", value)}) for value in self._kept(column, long_rows))
 
     def _kept(self, column: Column, long_rows: LongRows) -> list[str]:
-        """Return the values, the middle one first, if they are few and each expert has a forecast by each value."""
+        """Column's values, the middle one first; [] if they are many, or an expert lacks forecasts by one of them."""
         words, pairs = self.table.words(column.place), len(np.unique(long_rows.pair))
         codes, size = words.codes[long_rows.row], len(words.values)
         if size > _VALUES or any(len(np.unique(long_rows.pair[codes == i])) < pairs for i in range(size)):
