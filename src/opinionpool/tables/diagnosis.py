@@ -16,6 +16,7 @@ from opinionpool.tables.parse import TableReader
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.roles import KEYED
 from opinionpool.tables.table import Table
+from opinionpool.tables.units import looks_numeric
 
 # Most faults that are remedied one after the other, and most ways to read a table that are tried.
 _FAULTS, _WAYS = 40, 4
@@ -136,7 +137,7 @@ class _Search:
         self.ways.append(Way(options, faults, forecasts if len(forecasts.event_index) or not faults else None))
 
     def _meet(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
-        fault = replace(fault, remedies=tuple(remedy for remedy in fault.remedies if self._keeps(reader, remedy)))
+        fault = replace(fault, remedies=tuple(remedy for remedy in fault.remedies if self._is_safe(reader, remedy)))
         known = {before.text for before in faults}
         # A stream cannot be opened once more.
         once = self.source == "-" or hasattr(self.source, "read")
@@ -152,14 +153,21 @@ class _Search:
         if beyond:
             self.ways[found:] = [replace(way, forecasts=None) for way in self.ways[found:]]
 
-    def _keeps(self, reader: TableReader | None, remedy: Remedy) -> bool:
-        """Return False if `remedy` calls missing or void what is a forecast, or two or all words of outcomes."""
+    def _is_safe(self, reader: TableReader | None, remedy: Remedy) -> bool:
+        """Return False if `remedy` guesses a number that only the user knows, or takes outcomes or forecasts away."""
+        columns = remedy.get("columns", {})
+        no_outcome = isinstance(columns, Mapping) and "outcome" in columns and columns["outcome"] is None
+        # Without a layout yet, whether there is an outcome is what is asked.
+        if (no_outcome and reader is not None and "layout" in reader.__dict__) or "at_least" in remedy:
+            return False
         if reader is None or remedy.keys().isdisjoint(_NONE) or "melted" not in reader.__dict__:
             return True
         after = reader.asked.revised(remedy)
         new = {word.lower() for name in _NONE for word in {*getattr(after, name)} - {*getattr(self.asked, name)}}
         outcomes = {word.lower() for each in reader.observed for word in each.words.values}
         if len(outcomes & new) > 1 or (outcomes & new and outcomes <= new | after.no_outcome.every):
+            return False
+        if any(map(looks_numeric, outcomes & new)):
             return False
         try:
             return len(reader.revised(remedy).melted.long_rows.value) >= len(reader.melted.long_rows.value)
