@@ -318,7 +318,7 @@ class Choice(Objections):
             yield "it numbers the rows"
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
-        """Yield reasons if forecast columns are read as classes and are none, or are classes and not read so."""
+        """Yield reasons if forecast columns are read as one for each class and are not, or are but are not so read."""
         shape, look = reading.shape, self.profile
         places = [c.place for c in forecasts]
         grid = self.profile.grid(reading.forecasts, self.happened(reading))

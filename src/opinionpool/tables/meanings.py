@@ -66,7 +66,7 @@ def strangers(columns: Sequence[Column]) -> list[Column]:
 
 
 class Meanings:
-    """Columns of a table by what they can be: free for a role, numbers, labels, times, and those the user names."""
+    """Columns of a table, grouped by what they can be: free for any role, numbers, labels, times, named by the user."""
 
     def __init__(
         self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
@@ -127,7 +127,7 @@ class Meanings:
 
     @cached_property
     def shared(self) -> list[Column]:
-        """Columns, of two or more distinct words and no forecasts, whose header the table of outcomes has too."""
+        """Columns of two or more distinct words, but no forecasts, whose header the table of outcomes has too."""
         return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     @cached_property
@@ -152,7 +152,7 @@ class Meanings:
 
     @cached_property
     def fates(self) -> frozenset[int]:
-        """Positions of columns called the outcome of another one, as gold_x or x_result is beside x."""
+        """Positions of columns whose headers say that they hold another one's outcome: gold_x or x_result beside x."""
         names = {normal(column.name) for column in self.profile.columns}
         found = set[int]()
         for c in self.profile.columns:

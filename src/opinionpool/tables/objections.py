@@ -57,12 +57,12 @@ class Objections(Meanings):
         return False
 
     def says_which(self, reading: Reading, column: Column) -> bool:
-        """Whether an outcome column says, row by row, if the class in the row is the one that happened."""
+        """Whether an outcome column says, row by row, if the class named in the row is the one that happened."""
         events, labels = self.profile.key(reading.roles["event"]), reading.roles.get("class", ())
         return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
     def _outcomes_left(self, reading: Reading) -> list[Column]:
-        """Return the unused columns that may be outcomes, by their header, or as cells are few and one per event."""
+        """Unused columns that may hold outcomes: by their headers, or as they have few words, one in each event."""
         wide, repeated = reading.shape.numbered, self.profile.repeated(reading.roles.get("event", ()))
         called, classes = self.called("outcome"), "class" in reading.shape.columns
 
@@ -171,7 +171,7 @@ class Objections(Meanings):
             yield "may be the outcome", [c.name for c in left]
 
     def _verdict_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield reasons against a column of verdicts: it holds none, or numbers are of yes already."""
+        """Yield reasons against a column of verdicts: it holds none, or the numbers are of yes, not of the verdict."""
         if reading.shape == SURE:
             sure, verdict = (self.profile.columns[reading.roles[role][0]] for role in (PROBABILITY, "verdict"))
             able = {"verdict", "outcome"} & verdict.roles or verdict.folded <= (
@@ -182,7 +182,7 @@ class Objections(Meanings):
             yield f"may be of yes, being below a half where {shown(verdict.name)} is no", [sure.name] if below else []
 
     def _key_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield the reasons for which rows with one key may be about several things."""
+        """Yield the reasons for which rows with equal event and expert (the key) may be about several things."""
         event, expert, look = reading.roles.get("event", ()), reading.roles.get("expert", ()), self.profile
         named = self.called("event") if reading.shape.numbered and not event else ()
         yield "may name the events", self.names_of(named)
@@ -197,12 +197,12 @@ class Objections(Meanings):
             yield "may be no experts, as few come again", self.names_of(expert if few else ())
 
     def _guessed(self, reading: Reading, role: str) -> bool:
-        """Whether neither the header of a column nor the user says that it plays `role`."""
+        """Whether neither the header of the column for `role` nor the user says that it has this role."""
         places = reading.roles.get(role, ())
         return role not in self.given and not any(role in self.profile.columns[place].roles for place in places)
 
     def _forecast_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield the reasons for which columns of forecasts are not of one kind, or others may as well be meant."""
+        """Yield the reasons for which columns of forecasts may hold something else, or other columns the forecasts."""
         look, wide = self.profile, reading.shape == WIDE
         forecasts = [c for c in (look.columns[place] for place in reading.forecasts) if c.kind]
         names, units = [c.name for c in forecasts], {c.unit for c in forecasts if not c.binary or len(forecasts) == 1}
@@ -234,7 +234,7 @@ class Objections(Meanings):
         yield "may be forecasts as well", [] if family else [c.name for c in rest]
 
     def _admits(self, reading: Reading, column: Column) -> bool:
-        """Whether the cells of an outcome column may be outcomes of a reading."""
+        """Whether the cells of `column`, an outcome column, may be outcomes of the forecasts that `reading` has."""
         look, happened = self.profile, self.happened(reading)
         words, namesakes = {bare(word) for word in happened}, self._namesakes(column)
         others = (c for c in self.free if c.is_two and c is not column)
@@ -272,7 +272,7 @@ class Objections(Meanings):
         return {place for place, count in shared.items() if count == most and min(shared.values()) < most}
 
     def _crowd(self, reading: Reading) -> list[str]:
-        """Return the columns of words that differ within an event, or are beside one that no name says, if many."""
+        """Unused columns of words, if many, that vary within events or, if no header says event, all of them."""
         event = [self.profile.columns[place] for place in reading.roles.get("event", ())]
         left = [c for c in self.plain if c.kind == "text" and c.place not in reading.used and "never" not in c.says]
         named = any("event" in self.roles(c) and c.distinct > 1 for c in event)
@@ -280,7 +280,7 @@ class Objections(Meanings):
         return found if len(found) > (_OTHERS if named else _FEW) else []
 
     def differing(self, reading: Reading, every: bool = False) -> list[int]:
-        """Return the unused columns that differ in rows with one key, as part of a key does; in any two if `every`."""
+        """Unused columns that vary in rows that agree in the key (event, expert, ...); in any two rows if `every`."""
         look, numbered = self.profile, reading.shape.numbered
         places = [place for role in reading.shape.key for place in reading.roles[role]]
         places += [] if numbered else self.times[:1]
@@ -330,7 +330,7 @@ class Objections(Meanings):
             yield "columns are events, though they are not called as questions"
 
     def asks(self, reading: Reading) -> bool:
-        """Whether all forecast columns are called as questions, or as events in the table of outcomes."""
+        """Whether all headers of forecast columns are questions, or are events in the table of outcomes."""
         columns = (self.profile.columns[place] for place in reading.forecasts)
         return all("question" in c.says or c.name in self.beside.events for c in columns)
 

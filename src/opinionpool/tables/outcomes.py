@@ -495,7 +495,7 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
-    """Return what a table of outcomes says to the choice of columns: headers and, if found, its events and outcomes."""
+    """Return what helps to choose columns in a table of outcomes: its headers and, if found, events and outcomes."""
     try:
         roles = _roles(table, request.keys, names)
     except LayoutError:

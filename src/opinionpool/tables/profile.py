@@ -203,7 +203,7 @@ class Column:
 
     @property
     def mostly_truth(self) -> bool:
-        """Whether at least two words of few say whether something happened, such as yes, no and cancelled."""
+        """Whether the cells have few words, two or more of which say if something happened: yes, no, cancelled."""
         return self.kind == "text" and len(self.folded & TRUTH) >= 2 and len(self.folded) < 6
 
     @property
