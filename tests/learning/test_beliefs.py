@@ -195,23 +195,16 @@ class TestWorth:
             found.append(learned.weights.sum())
         assert np.std(found) == pytest.approx(open_.slope_spread, rel=0.1)
 
-    def test_openness_of_unequal_experts_is_what_moments_of_events_leave(self):
-        events, kappa, accuracy = 2000, np.array([0.8, 1.0, 1.3]), np.array([2.0, 1.0, 0.6])
-        truth = Panel.from_features(kappa, 0.3, accuracy=accuracy, dependence="nested")
-        worth = {
-            name: {"calibration": (k, events), "accuracy": (a, events)}
-            for name, k, a in zip(ABC, kappa, accuracy, strict=True)
-        }
-        open_ = weight_beliefs(Believed.of(Beliefs(correlation=(0.3, events), experts=worth), ABC), 0.3)
-        root, shares = open_.deviation(1.0), truth.parts.dependence.shares()
-        found = []
-        for seed in range(150):
-            x, y = truth.simulate(events, seed=seed)
-            panel = learn(Forecasts.from_array(x, y), prior=0.5, beliefs=None, floor=1e-9).panel
-            rho = (panel.correlation / shares)[~np.eye(3, dtype=bool)].mean()
-            same = Panel.from_features(panel.calibration, rho, panel.accuracy, dependence="nested")
-            found.append(same.weights)
-        assert np.std(found, axis=0) == pytest.approx(np.sqrt(np.square(root).sum(axis=1)), rel=0.25)
+    @pytest.mark.parametrize("worth", [(20, 20), (20, 20.0001)])
+    def test_beliefs_that_hardly_differ_leave_as_much_open_as_equal_ones(self, worth):
+        """Of two experts, whose agreement does not show who is more accurate."""
+        x, y = some(n=2, missing=0.2)
+        each = {name: {"calibration": (0.9, worth[i]), "accuracy": (1 + 1e-6 * i, 20)} for i, name in enumerate("ab")}
+        of_all = Beliefs(correlation=(0.5, 20), calibration=(0.9, 20), accuracy=(1, 20))
+        for outcomes in (y, None):
+            equal, apart = (fit(x, outcomes, b) for b in (of_all, Beliefs(correlation=(0.5, 20), experts=each)))
+            assert apart.weights == pytest.approx(equal.weights, abs=1e-4)
+            assert np.array(apart.interval(x)) == pytest.approx(np.array(equal.interval(x)), abs=1e-4)
 
     def test_beliefs_and_events_are_worth_about_as_much_as_the_events_alone(self):
         """Worth n and T events leave weights about as open as n + T events do.

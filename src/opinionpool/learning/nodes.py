@@ -110,7 +110,7 @@ class Nodes:
     dependence: tuple[Dependent, ...]  # assumption about dependence at each node
     relative_sd: Array  # (B,); τ in units of s₀/√N
     free: int = 1  # coefficients of the intercept, K - 1
-    own: Array | None = None  # (B, N, N); roots of covariances of the weights where beliefs about experts differ
+    own: Array | None = None  # (B, N, N); roots of covariances of the weights where worths of beliefs differ
     # (K - 1,); further uncertainty of the intercept, in its standard deviations: how much of a common bias is an error
     common: Array | None = None
 
@@ -179,8 +179,6 @@ class Nodes:
 def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
     """Prior of N experts' weights from beliefs about the experts; d = K - 1, `options` if classes differ by event."""
     n = len(believed)
-    if not believed.alike:
-        return _nodes_by_expert(believed, d, options=options)
     correlations, prior = (np.array(each) for each in believed.correlations)
     assumed = [weight_beliefs(believed, believed.rho, d, sd, options=options) for sd in (SLOPE_SD, DIFFUSE_SD)]
     total = float(assumed[0].mean.sum())
@@ -195,15 +193,19 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
     unit = middle / np.sqrt(n)
     tau = np.array([assumed[0].deviation(each * unit) for each in sds])
     direction = np.array([_direction(believed, kind) for kind in kinds])
-    b, c = len(kinds), len(sds)
+    b, c, own = len(kinds), len(sds), None
+    if not believed.alike and np.ptp(tau, axis=1).max() > 0:
+        v = direction[0]
+        own = (np.eye(n) - np.outer(v, v) / (v @ v)) * tau[:, None, :]
     return Nodes(
         probability=np.outer([kind.probability for kind in kinds], share).ravel(),
         direction=np.repeat(direction, c, axis=0),
-        weight_sd=np.tile(tau, b),
+        weight_sd=np.tile(tau[:, 0], b),
         sums=sums,
         dependence=tuple(kind for kind in kinds for _ in sds),
         relative_sd=np.tile(sds, b),
         free=d,
+        own=own,
     )
 
 
@@ -211,28 +213,6 @@ def _intercepts(beliefs: WeightBeliefs, factor: float) -> tuple[tuple[float, flo
     """Return priors of the intercept as pairs: standard deviation (times `factor`), probability."""
     pairs = zip(beliefs.intercept_spreads, BIAS_PROBABILITIES, strict=True)
     return tuple((sd * factor, share) for sd, share in pairs)
-
-
-def _nodes_by_expert(believed: Believed, d: int, *, options: bool) -> Nodes:
-    """Return the prior if beliefs differ by expert; covariances of weights then include the variance of their sum."""
-    spreads, share = _weight_sds(len(believed))
-    chosen = ((SLOPE_SD, 1.0 - DIFFUSE_PROBABILITY), (DIFFUSE_SD, DIFFUSE_PROBABILITY))
-    each: list[WeightBeliefs] = [weight_beliefs(believed, believed.rho, d, sd, options=options) for sd, _ in chosen]
-    mean = each[0].mean
-    total = float(mean.sum())
-    unit = total / np.sqrt(len(mean))
-    own = [np.asarray(beliefs.deviation(tau * unit)) for beliefs in each for tau in spreads]
-    m = len(own)
-    return Nodes(
-        probability=np.outer([p for _, p in chosen], share).ravel(),
-        direction=np.tile(mean / total, (m, 1)),
-        weight_sd=np.zeros(m),
-        sums=Sums.known(total, _intercepts(each[0], 1.0)),
-        dependence=(Dependent("nested", believed.rho, 0.0, 1.0),) * m,
-        relative_sd=np.tile(spreads, len(chosen)),
-        free=d,
-        own=np.array(own),
-    )
 
 
 def _weight_sds(n: int) -> tuple[Array, Array]:
@@ -243,8 +223,10 @@ def _weight_sds(n: int) -> tuple[Array, Array]:
 
 
 def _sum_of(believed: Believed, rho: float) -> float:
-    """Return the sum of the weights of equally accurate experts whose errors have the correlation `rho`."""
+    """Return the sum of the believed weights if errors have the correlation `rho`; agreement changes no sum."""
     n = len(believed)
+    if not believed.alike:
+        return float(believed.weights(rho).sum())
     return float(believed.calibration.value.mean()) * n / (1.0 + (n - 1) * rho)
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.learning.constants import BIASES, CORRELATION_PROBABILITIES, CORRELATIONS, LEVEL, SLOPE_SD
 from opinionpool.learning.prior import Believed
-from opinionpool.model.nested import NestedCorrelation
-
-Block = TypeVar("Block", float, Array)
-
 
 # Below this share of the largest, an eigenvalue of a covariance is rounding.
 ROUNDING = 1e-11
@@ -27,9 +23,8 @@ class WeightBeliefs(NamedTuple):
     slope_spread: float  # standard deviation of the sum of the weights as they move in proportion
     # standard deviations of the intercept in log-odds, for each of `BIASES`; 0 if there is no intercept
     intercept_spreads: tuple[float, ...]
-    # Function of the standard deviation between weights without beliefs; returns that with beliefs or, if beliefs
-    # differ by expert, a root of the weights' covariance, (N, N).
-    deviation: Callable[[float], float | Array]
+    # Function of the standard deviation of weights about their mean without beliefs; returns that with beliefs, (N,).
+    deviation: Callable[[float], Array]
 
 
 def weight_beliefs(
@@ -40,17 +35,9 @@ def weight_beliefs(
     d = K - 1; the sum of the weights has the relative standard deviation `slope`. If each event has `options` of its
     own, it counts as one binary event, and no expert has a bias.
     """
-    open_ = _WeightPrior(believed, rho, believed.weights(rho), 1 if options else d, slope)
-    mean, intercept = open_.mean, tuple(0.0 if options else open_.intercept_spread(bias) for bias in BIASES)
-    if believed.alike:
-        own = open_.deviation_alike if any(open_.worths[:2]) else _as_it_is
-        return WeightBeliefs(mean, open_.together(), intercept, own)
-    return WeightBeliefs(mean, 0.0, intercept, open_.deviation)
-
-
-def _as_it_is(deviation: float) -> float:
-    """Return the standard deviation `deviation` between weights unchanged, for panels without beliefs about experts."""
-    return deviation
+    open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
+    intercept = tuple(0.0 if options else open_.intercept_spread(bias) for bias in BIASES)
+    return WeightBeliefs(open_.mean, open_.together(), intercept, open_.deviation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +55,12 @@ class _WeightPrior:
         """Mean over the experts of σ²/μ², the squared ratio of spread to contrast."""
         return float((2.0 / self.believed.accuracy.value).mean())
 
-    def error_covariances(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
+    def error_covariances(self, noise: float, squared: float) -> Array:
         """Covariances of errors of log calibration and log accuracy by one event; `noise` is σ²R/μ², `squared` 2R²."""
         # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
         noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
         both = 2.0 * noise + squared
-        return (noise + squared, both), (both, 4.0 * noise + squared)
+        return np.array([[noise + squared, both], [both, 4.0 * noise + squared]])
 
     def intercept_spread(self, bias: float) -> float:
         """Standard deviation of Σ weight · bias, the intercept, if all biases share an error with sd `bias`."""
@@ -87,8 +74,8 @@ class _WeightPrior:
         """Events that beliefs about all experts' calibration, accuracy and correlation count as."""
         panel_beliefs = self.believed
         return (
-            float(panel_beliefs.calibration.worth[0]),
-            float(panel_beliefs.accuracy.worth[0]),
+            float(panel_beliefs.calibration.worth.min()),
+            float(panel_beliefs.accuracy.worth.min()),
             panel_beliefs.correlation_worth,
         )
 
@@ -123,61 +110,15 @@ class _WeightPrior:
         level = 1.0 + (n - 1) * rho
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
 
-    def differing(self, deviation: float) -> float:
-        """Variance between experts of log calibration, and of log accuracy, if weights have the sd `deviation`."""
-        by_calibration, by_accuracy = self.slopes()
-        return deviation**2 / (by_calibration**2 + by_accuracy**2)
-
-    def deviation_alike(self, deviation: float) -> float:
-        """Standard deviation between weights after beliefs about all experts; `deviation` is that without beliefs."""
-        worths, rho = self.worths[:2], self.rho
-        per_event = self.error_covariances(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
-        left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
-        change = np.array(self.slopes())
-        return float(np.sqrt(change @ left @ change))
-
     def deviation(self, deviation: float) -> Array:
-        """Root of the covariance of weights after beliefs, (N, N); `deviation` is their sd without beliefs."""
-        n, panel_beliefs, variance = len(self.mean), self.believed, self.differing(deviation)
-        r, differing = panel_beliefs.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
-        noise = 2.0 / np.sqrt(np.outer(panel_beliefs.accuracy.value, panel_beliefs.accuracy.value)) * r
-        assumed, single, beside = self.of_correlation()
-        prior, per_event = np.zeros((2 * n + 1, 2 * n + 1)), np.full((2 * n + 1, 2 * n + 1), beside)
-        prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = self.slope**2 + differing, LEVEL**2 + differing, assumed
-        per_event[:-1, :-1] = np.block([list(row) for row in self.error_covariances(noise, 2.0 * r**2)])
-        per_event[-1, -1] = single
-        # What is believed of everybody is worth what the least is worth of anybody.
-        worths = np.concatenate(
-            [panel_beliefs.calibration.worth, panel_beliefs.accuracy.worth, [panel_beliefs.correlation_worth]]
-        )
-        common = np.repeat(
-            [panel_beliefs.calibration.worth.min(), panel_beliefs.accuracy.worth.min(), worths[-1]], [n, n, 1]
-        )
-        left = _conditioned(prior, common, per_event)
-        left[n:-1] -= left[n:-1].mean(axis=0)
-        left[:, n:-1] -= left[:, n:-1].mean(axis=1, keepdims=True)
-        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (worths - common) / np.diag(per_event))
-        change = np.concatenate([np.diag(self.mean), *self._jacobians()], axis=1) * own
-        covariance = change @ left @ change.T
-        value, vector = np.linalg.eigh((covariance + covariance.T) / 2.0)
-        return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
-
-    def _jacobians(self) -> tuple[Array, Array]:
-        """Derivatives of the experts' weights by their log accuracies, (N, N), and by the correlation, (N, 1)."""
-        believed, n = self.believed, len(self.mean)
-        size = np.sqrt(believed.accuracy.value)
-        among = believed.parts(self.rho).dependence
-        inverse = (believed.calibration.value / size)[:, None] * np.linalg.inv(among.matrix())
-        solved = among.solve(size, np.ones((1, n), dtype=bool))[0]
-        shares, change = np.ones((n, n)), np.diag(size)
-        if isinstance(among, NestedCorrelation):
-            shares = among.shares()
-            # R_ij = ρ e^(−|x_i − x_j|/2), x = log m: the stronger one's accuracy takes some off, the weaker one's adds.
-            moved = self.rho * shares * np.sign(size[None, :] - size[:, None])
-            change = change + np.diag(moved.T @ solved) + moved * solved
-        by_accuracy = (inverse @ change - np.diag(self.mean)) / 2.0
-        by_correlation = -inverse @ (shares @ solved - solved)
-        return by_accuracy, by_correlation[:, None]
+        """Standard deviations of weights about the believed ones, (N,), given beliefs; `deviation` without beliefs."""
+        change, rho = np.array(self.slopes()), self.rho
+        per_event = self.error_covariances(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
+        prior = deviation**2 / (change @ change) * np.eye(2)
+        worths = np.column_stack([self.believed.calibration.worth, self.believed.accuracy.worth])
+        each, which = np.unique(worths, axis=0, return_inverse=True)
+        left = np.array([change @ _conditioned(prior, worth, per_event) @ change for worth in each])
+        return np.asarray(np.sqrt(left)[which.ravel()])
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
