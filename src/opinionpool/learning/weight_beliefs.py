@@ -35,7 +35,7 @@ def weight_beliefs(
     d = K - 1; the sum of the weights has the relative standard deviation `slope`. If each event has `options` of its
     own, it counts as one binary event, and no expert has a bias.
     """
-    open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
+    open_ = _WeightPrior(believed, rho, believed.weights(rho), 1 if options else d, slope)
     intercept = tuple(0.0 if options else open_.intercept_spread(bias) for bias in BIASES)
     return WeightBeliefs(open_.mean, open_.together(), intercept, open_.deviation)
 
