@@ -226,7 +226,7 @@ def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
 
 
 def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
-    """Forecasts in terms of the classes of the pool `trained`; an `ExpertError` for experts whom it does not know."""
+    """Forecasts with the classes of the pool `trained`; ExpertError (`which`: old, new) for experts whom it lacks."""
     found = matched(forecasts, trained, f"the {which} file")
     present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
     known = set(trained.experts)

@@ -485,7 +485,7 @@ def _mean(values: Array, group: Index, size: Index) -> Array:
 
 
 def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, known: Mask) -> tuple[Array, Array]:
-    """Shares of `majority` votes corrected by sensitivity and specificity (Rogan & Gladen 1978), and variances."""
+    """Shares from those of majority votes (`vote`, (G,)), corrected by sensitivity and specificity, and variances."""
     counts = np.array([[(known & (happened == y)).sum(), majority[known & (happened == y)].sum()] for y in (0.0, 1.0)])
     if not counts[:, 0].all():
         return np.full_like(vote, np.nan), np.full_like(vote, np.nan)
@@ -500,7 +500,7 @@ def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, kn
 
 
 def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Index, groups: int) -> tuple[Array, Array]:
-    """PPI++ (Angelopoulos et al. 2023): means of `happened`, helped by `opinion`, by group, and variances."""
+    """PPI++ (Angelopoulos et al. 2023): groups' means of `happened`, by `opinion` if not `known`, and variances."""
     if known.sum() < 3:
         return np.full(groups, np.nan), np.full(groups, np.nan)
     own = np.bincount(group[known], minlength=groups)

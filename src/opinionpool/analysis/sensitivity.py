@@ -169,7 +169,7 @@ def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, floa
 
 
 def _factor_range(centre: float, spread: float, limits: tuple[float, float] = (0.01, 100.0)) -> tuple[float, float]:
-    """90% range, clipped to `limits`, of a positive number whose logarithm has the standard deviation `spread`."""
+    """90% range about `centre`, clipped to `limits`, of a positive number whose logarithm has the sd `spread`."""
     # Any factor above e^50 goes beyond all limits, and those above e^709 overflow.
     factor = math.exp(min(WIDTH * spread, 50.0))
     return _clipped(centre / factor, centre, centre * factor, limits)

@@ -204,7 +204,7 @@ class _Groups:
         return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
 
     def log_posterior(self, line: Array, *, by_scores: bool, evidence: float | None = None) -> float:
-        """Log posterior density of `line` = (intercept, slope), up to a constant; open events count if `by_scores`."""
+        """Log posterior density of (intercept, slope), up to a constant; if `by_scores`, open events count too."""
         if line[1] <= 0:
             return -np.inf
         ratio, seen = self.ratio(line), self.seen.sum(axis=0)
@@ -292,7 +292,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
-    """P-value, (G,), of Rao's score test that a group's scores, given the outcome and `line`, are as in all groups."""
+    """P-value, (G,), of Rao's score test that a group's scores, given the outcome, are as in all; `rate`: shares."""
     from scipy.special import chdtrc
 
     counts, odds = data.counts * data.answered, np.exp(data.log_odds(line))

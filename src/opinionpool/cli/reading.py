@@ -100,7 +100,7 @@ def scored(command: Command) -> Command:
 
 
 def _none_without_files(command: Command, what: str) -> Command:
-    """Wrap a command so that ``reading`` is None without files; an option on reading is then an error."""
+    """Wrap a command: ``reading`` is None without files; options on reading are then an error about `what`."""
 
     @functools.wraps(command)
     def wrapper(reading: Reading, **given: object) -> object:
@@ -211,7 +211,7 @@ def _options_beside(file: str) -> str | None:
 
 
 def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
-    """`Reading` of `files` with options `own`, which win over those in the options file `file`."""
+    """`Reading` of `files` with options `own`, which win over those in the file `file`; `topic` names a column."""
     context = click.get_current_context()
     named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if topic is not None:

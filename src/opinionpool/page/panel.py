@@ -60,7 +60,7 @@ def ident_of(do: str, key: int | None, *more: object) -> str:
 
 
 def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen: bool = False) -> Html:
-    """Return the label of control `ident`, with a help button for `term`; `owner` is read by screen readers only."""
+    """Label of control `ident`, hidden if `unseen`, with help on `term`; `owner` is read by screen readers only."""
     whose = markup('<span class="unseen">{}: </span>', owner) if owner else ""
     kind = ' class="unseen"' if unseen else ""
     shown = markup(f"<label{{}}{kind}>{{}}{{}}</label>", attributes(for_=ident), whose, label)
@@ -71,7 +71,10 @@ def slider(
     do: str, label: str, value: float, ends: tuple[float, float, float], meaning: str, *, owner: str = "",
     key: int | None = None, assumed: bool = False, term: str = "", **more: object,
 ) -> Html:  # fmt: skip
-    """Return a slider with `ends` = (low, high, step), and `meaning` as text of its value; faint if `assumed`."""
+    """Slider with `ends` = (low, high, step), and `meaning` as text of its value; faint if `assumed`.
+
+    `do` is the action of a change, `key` and `owner` the expert's key and name, `term` what a help button explains.
+    """
     low, high, step = ends
     ident, meaning = ident_of(do, key), f"{meaning} (assumed)" if assumed else meaning
     control = attributes(
@@ -87,7 +90,10 @@ def slider(
 def field(
     do: str, label: str, value: str, *, key: int | None = None, kind: str = "text", term: str = "", **more: object
 ) -> Html:
-    """Return a text field with its label, which is hidden if the field belongs to an expert."""
+    """Text field, of the HTML type `kind`, with its label, which is hidden if the field belongs to an expert.
+
+    `do` is the action of a change, `key` the expert's key, `term` what a help button explains.
+    """
     ident = ident_of(do, key)
     control = attributes(type=kind, id=ident, value=value, autocomplete="off", data_do=do, data_expert=key, **more)
     shown = labelled(ident, label, term=term, unseen=key is not None)
@@ -98,7 +104,10 @@ def choice(
     do: str, label: str, options: Sequence[tuple[str, str]], chosen: str, *, owner: str = "", key: int | None = None,
     term: str = "",
 ) -> Html:  # fmt: skip
-    """Return a select box with its label; `options` pairs each value with its name."""
+    """Select box with its label; `options` pairs each value with its name.
+
+    `do` is the action of a change, `key` and `owner` the expert's key and name, `term` what a help button explains.
+    """
     inner = joined(
         markup("<option{}>{}</option>", attributes(value=value, selected=value == chosen), name)
         for value, name in options
@@ -124,7 +133,10 @@ def shares(
     assumed: bool = False,
     frozen: bool = False,
 ) -> Html:
-    """Return a slider and a number field for a probability or, of more than two `classes`, for each one's."""
+    """Slider and a number field for a probability or, of more than two `classes`, for each one's.
+
+    `do` is the action of a change, `key` and `owner` the expert's key and name; `values` are faint if `assumed`.
+    """
     state = assumed, frozen
     if len(classes) == 2:
         return _share(do, label, None if values is None else values[0], None, owner, key, state)

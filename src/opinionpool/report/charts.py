@@ -239,7 +239,10 @@ def two(r: float) -> str:
 def reliability_chart(
     curve: ReliabilityCurve, says: str, model: tuple[Array, Array] | None = None, *, small: bool = False
 ) -> Html:
-    """Return a chart of observed frequency by forecast probability, with a consistency band and the `model` curve."""
+    """Chart of observed frequency by forecast probability, with a consistency band and the `model` curve.
+
+    `says` describes it for screen readers; a `small` chart is one of several, side by side.
+    """
     side, strip = (158.0, 16.0) if small else (320.0, 30.0)
     x, y = Scale(0.0, 1.0, 46, 46 + side), Scale(0.0, 1.0, 8 + side, 8)
     foot = y.start + 8 + strip

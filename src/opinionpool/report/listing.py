@@ -142,7 +142,7 @@ class Column:
 def with_limits(
     column: Column, low: Sequence[Any], high: Sequence[Any], show: Callable[[Any], str], spare: int = 0
 ) -> list[Column]:
-    """Return a column, and two more with the lower and upper limits of its values."""
+    """Return a column, and two with the lower and upper limits of its values, which `show` makes text."""
     key, sign, label = column.key.partition(":")
     ends = ("low", low, "from"), ("high", high, "to")
     return [column, *(Column(f"{key}_{end}{sign}{label}", x, title, show, spare=spare) for end, x, title in ends)]
