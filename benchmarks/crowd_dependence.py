@@ -34,31 +34,36 @@ class Simulated:
     forecasts: Forecasts
     outcomes: npt.NDArray[np.intp]
     optimal: Array  # log-odds by whoever knows all features
+    contrast: Array
+    spread: Array
+    bias: Array
 
     @classmethod
-    def drawn(cls, seed: int, resolved: int, *, nested: bool) -> Simulated:
-        """Of so many events with an outcome, the first ones."""
+    def drawn(
+        cls, seed: int, resolved: int, *, nested: bool, t: int = EVENTS, n: int = EXPERTS, differ: float = 1.0
+    ) -> Simulated:
+        """Of `t` events so many with an outcome, the first ones; `n` experts who differ as above, or so much less."""
         rng = np.random.default_rng(seed)
-        contrast = np.exp(-0.3 + 0.5 * rng.normal(size=EXPERTS))
-        spread = np.exp(0.2 + 0.3 * rng.normal(size=EXPERTS))
-        bias = 0.4 * rng.normal(size=EXPERTS)
-        expert = np.stack([np.sort(rng.choice(EXPERTS, EACH, replace=False)) for _ in range(EVENTS)])
-        y = (rng.random(EVENTS) < 0.5).astype(np.intp)
+        contrast = np.exp(-0.3 + 0.5 * differ * rng.normal(size=n))
+        spread = np.exp(0.2 + 0.3 * differ * rng.normal(size=n))
+        bias = 0.4 * differ * rng.normal(size=n)
+        expert = np.stack([np.sort(rng.choice(n, EACH, replace=False)) for _ in range(t)])
+        y = (rng.random(t) < 0.5).astype(np.intp)
         signal = (contrast / spread)[expert]
-        errors, answers = np.empty(expert.shape), np.empty(EVENTS)
-        for t in range(EVENTS):
+        errors, answers = np.empty(expert.shape), np.empty(t)
+        for i in range(t):
             r = np.full((EACH, EACH), CORRELATION)
             if nested:
-                r = NestedCorrelation(signal[t], CORRELATION).matrix()
+                r = NestedCorrelation(signal[i], CORRELATION).matrix()
             np.fill_diagonal(r, 1.0)
-            errors[t] = np.linalg.cholesky(r) @ rng.normal(size=EACH)
-            moved = signal[t] * (2 * y[t] - 1) + errors[t]
-            answers[t] = 2.0 * np.linalg.solve(r, signal[t]) @ moved
+            errors[i] = np.linalg.cholesky(r) @ rng.normal(size=EACH)
+            moved = signal[i] * (2 * y[i] - 1) + errors[i]
+            answers[i] = 2.0 * np.linalg.solve(r, signal[i]) @ moved
         given = bias[expert] + spread[expert] * (signal * (2 * y - 1)[:, None] + errors)
-        events, experts = tuple(f"q{i}" for i in range(EVENTS)), tuple(f"e{i}" for i in range(EXPERTS))
-        event, known = np.repeat(np.arange(EVENTS), EACH), np.where(np.arange(EVENTS) < resolved, y, -1)
-        q = expit(given.ravel())
-        return cls(Forecasts(events, experts, (0, 1), event, expert.ravel(), q, known), y, answers)
+        events, experts = tuple(f"q{i}" for i in range(t)), tuple(f"e{i}" for i in range(n))
+        event, known = np.repeat(np.arange(t), EACH), np.where(np.arange(t) < resolved, y, -1)
+        found = Forecasts(events, experts, (0, 1), event, expert.ravel(), expit(given.ravel()), known)
+        return cls(found, y, answers, contrast, spread, bias)
 
     def loss(self, answers: Array) -> float:
         """Mean log loss on open events, of log-odds."""

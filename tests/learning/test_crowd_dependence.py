@@ -1,6 +1,7 @@
 """Which dependence holds among a crowd, copies in it, and experts known from what others say of open events."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,41 +18,10 @@ from opinionpool.model.nested import NestedCorrelation
 from opinionpool.saving.files import POOLS, read, to_bytes, write
 
 
-class Crowd:
-    """Twelve forecasts an event by 600 unequal experts of known features, drawn event by event with a matrix."""
-
-    def __init__(self, seed, *, nested, events=1200, experts=600, each=12, rho=0.4, differ=1.0):
-        rng = np.random.default_rng(seed)
-        self.contrast = np.exp(-0.3 + 0.5 * differ * rng.normal(size=experts))
-        self.spread = np.exp(0.2 + 0.3 * differ * rng.normal(size=experts))
-        self.bias = 0.4 * differ * rng.normal(size=experts)
-        self.y = (rng.random(events) < 0.5).astype(np.intp)
-        own = np.stack([np.sort(rng.choice(experts, each, replace=False)) for _ in range(events)])
-        signal = self.contrast / self.spread
-        error, self.optimal = np.empty(own.shape), np.empty(events)
-        for t, some in enumerate(own):
-            low, high = np.minimum.outer(signal[some], signal[some]), np.maximum.outer(signal[some], signal[some])
-            r = rho * (low / high if nested else np.ones((each, each)))
-            np.fill_diagonal(r, 1.0)
-            error[t] = np.linalg.cholesky(r) @ rng.normal(size=each)
-            said = signal[some] * (2 * self.y[t] - 1) + error[t]
-            self.optimal[t] = 2.0 * np.linalg.solve(r, signal[some]) @ said
-        given = self.bias[own] + self.contrast[own] * (2 * self.y - 1)[:, None] + self.spread[own] * error
-        self.event, self.expert, self.given = np.repeat(np.arange(events), each), own.ravel(), given.ravel()
-        self.experts = tuple(f"e{i}" for i in range(experts))
-
-    def forecasts(self, resolved):
-        events = tuple(f"q{i}" for i in range(len(self.y)))
-        y = np.where(np.arange(len(self.y)) < resolved, self.y, -1)
-        return Forecasts(events, self.experts, (0, 1), self.event, self.expert, expit(self.given), y)
-
-    def loss(self, p, first):
-        return -float(np.log(np.where(self.y == 1, p, 1.0 - p))[first:].mean())
-
-
-@pytest.fixture(scope="module", params=[False, True], ids=["common", "nested"])
-def crowd(request):
-    return request.param, Crowd(3, nested=request.param)
+@pytest.fixture(scope="module")
+def draw(study):
+    """Draws a crowd of unequal experts of known features, event by event with a matrix."""
+    return partial(study("crowd_dependence").Simulated.drawn, t=1200, n=600)
 
 
 def of_weights(learned):
@@ -61,46 +31,40 @@ def of_weights(learned):
     return {value: p for name, value, p in rows if name == "weights"}
 
 
+@pytest.mark.parametrize("nested", [False, True])
 class TestWhichHolds:
-    def test_outcomes_tell(self, crowd):
-        nested, one = crowd
-        shares = of_weights(learn(one.forecasts(1200), prior=0.5))
+    def test_outcomes_tell(self, draw, nested):
+        shares = of_weights(learn(draw(3, 1200, nested=nested).forecasts, prior=0.5))
         assert shares["features, nested evidence" if nested else "features, one correlation"] > 0.9
         assert sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
 
-    def test_the_truth_is_worth_more_on_open_events(self, crowd, monkeypatch):
-        nested, one = crowd
-        f = one.forecasts(600)
-        losses = {}
-        for kind in ("common", "nested"):
-            believed = (0.3, 1e-300) if kind == "common" else (1e-300, 0.3)
-            monkeypatch.setattr("opinionpool.learning.crowd.FEATURES", believed)
-            losses[kind] = one.loss(learn(f, prior=0.5).pool_forecasts(f), 600)
-        monkeypatch.undo()
-        learned = one.loss(learn(f, prior=0.5).pool_forecasts(f), 600)
+    def test_the_truth_is_worth_more_on_open_events(self, draw, study, nested):
+        one = draw(3, 600, nested=nested)
+        losses = {kind: one.fitted(each)[1] for kind, each in study("crowd_dependence").CHOICES.items()}
         true, other = ("nested", "common") if nested else ("common", "nested")
         assert losses[true] < losses[other]
-        assert learned < losses[true] + 0.25 * (losses[other] - losses[true])
+        assert losses["learned"] < losses[true] + 0.25 * (losses[other] - losses[true])
 
-    def test_nested_correlation_from_pairs(self):
-        one = Crowd(1, nested=True)
-        s = one.contrast / one.spread
-        error = (one.given - one.bias[one.expert]) / one.spread[one.expert] - s[one.expert] * (2 * one.y - 1)[one.event]
-        t, n = len(one.y), len(one.experts)
-        cells = Cells(one.event, one.expert, error[:, None], error[:, None], np.ones(len(error)), t, n)
-        # Ten events' worth of a belief in 0.65.
-        assert nested_correlation(cells, error[:, None], s, Believed.of(Beliefs(), one.experts)) == pytest.approx(
-            0.4, abs=0.03
-        )
+
+def test_nested_correlation_from_pairs(draw):
+    one = draw(1, 1200, nested=True)
+    f, s = one.forecasts, one.contrast / one.spread
+    event, expert = f.event_index, f.expert_index
+    error = (logit(f.probabilities) - one.bias[expert]) / one.spread[expert]
+    error -= s[expert] * (2 * one.outcomes - 1)[event]
+    cells = Cells(event, expert, error[:, None], error[:, None], np.ones(len(error)), *f.shape)
+    # Ten events' worth of a belief in 0.65.
+    found = nested_correlation(cells, error[:, None], s, Believed.of(Beliefs(), f.experts))
+    assert found == pytest.approx(0.4, abs=0.03)
 
 
 class TestProperties:
     @pytest.fixture
-    def crowd(self, monkeypatch):
+    def crowd(self, draw, monkeypatch):
         """More events than shares and dependence are judged by."""
         monkeypatch.setattr("opinionpool.learning.crowd.JUDGING", 128)
-        one = Crowd(12, nested=True, events=500)
-        f = one.forecasts(300)
+        # One in which agreement has no part where outcomes are known.
+        f = draw(16, 300, nested=True, t=500).forecasts
         return f, logit(learn(f, prior=0.5).pool_forecasts(f))
 
     def test_rounded_forecasts(self, crowd):
@@ -155,69 +119,62 @@ class TestMixture:
         assert part[0] == pytest.approx(among.solve(signal, present)[0, some], rel=1e-12)
         assert among.times(z) == pytest.approx(among.matrix() @ z, rel=1e-12)
 
-    def test_saved_and_read(self, tmp_path):
-        found = learn(Crowd(0, nested=False, events=150).forecasts(150), prior=0.5)
+    def test_saved_and_read(self, draw, tmp_path):
+        found = learn(draw(0, 150, nested=False, t=150).forecasts, prior=0.5)
         assert found.structure == "crowd"
         write(found, tmp_path / "pool.json")
         again = read(tmp_path / "pool.json", lambda _: POOLS)
-        f = Crowd(1, nested=False, events=150).forecasts(0)
+        f = draw(1, 0, nested=False, t=150).forecasts
         assert (again.pool_forecasts(f) == found.pool_forecasts(f)).all()
         assert to_bytes(again) == to_bytes(found)
         assert isinstance(again.panel.parts.dependence, MixedCorrelation)
 
 
-class TestOthers:
-    def test_spread_of_the_next_forecast_has_what_is_open_about_the_expert(self):
-        """Against the ridge regression's covariance, for an expert of few and one of many forecasts."""
-        one = Crowd(11, nested=False, events=400)
-        signs = (2.0 * one.y - 1)[one.event, None]
-        cells = Cells(one.event, one.expert, one.given[:, None], signs, np.ones(len(one.given)), 400, 600)
-        found, worth = Hierarchy.learn(cells, Believed.of(Beliefs(), one.experts), 15.0, 7), 20.0
-        for i in (0, int(np.bincount(one.expert).argmax())):
-            x = np.column_stack([np.ones((one.expert == i).sum()), signs[one.expert == i, 0]])
-            precision = x.T @ x + worth * np.diag([1.0, found.length])
-            own = (worth * found.centre.variance[0] + found.own_squares[i]) / (worth + len(x))
-            # After what all share, so much of the variance is noise. Two outcomes are equally probable.
-            open_ = np.trace(np.linalg.inv(precision)) * (1.0 - found.correlation) * own
-            assert found.features(worth).spread[i] == pytest.approx(np.sqrt(own + open_), rel=0.02)
+def test_spread_of_the_next_forecast_has_what_is_open_about_the_expert(draw):
+    """Against the ridge regression's covariance, for an expert of few and one of many forecasts."""
+    one = draw(11, 400, nested=False, t=400)
+    f, expert = one.forecasts, one.forecasts.expert_index
+    signs = (2.0 * one.outcomes - 1)[f.event_index, None]
+    cells = Cells(f.event_index, expert, logit(f.probabilities)[:, None], signs, np.ones(len(expert)), *f.shape)
+    found, worth = Hierarchy.learn(cells, Believed.of(Beliefs(), f.experts), 15.0, 7), 20.0
+    for i in (0, int(np.bincount(expert).argmax())):
+        x = np.column_stack([np.ones((expert == i).sum()), signs[expert == i, 0]])
+        precision = x.T @ x + worth * np.diag([1.0, found.length])
+        own = (worth * found.centre.variance[0] + found.own_squares[i]) / (worth + len(x))
+        # After what all share, so much of the variance is noise. Two outcomes are equally probable.
+        open_ = np.trace(np.linalg.inv(precision)) * (1.0 - found.correlation) * own
+        assert found.features(worth).spread[i] == pytest.approx(np.sqrt(own + open_), rel=0.02)
 
 
-class TestCopies:
-    def test_an_exact_copy_of_the_busiest_expert_changes_no_answer(self):
-        one = Crowd(8, nested=False, events=400)
-        busiest = int(np.bincount(one.expert).argmax())
-        own, copy = one.expert == busiest, len(one.experts)
-        event = np.append(one.event, one.event[own])
-        order = np.argsort(event, kind="stable")
-        expert = np.append(one.expert, np.full(own.sum(), copy))[order]
-        q = expit(np.append(one.given, one.given[own]))[order]
-        f = one.forecasts(200)
-        more = Forecasts(f.events, (*f.experts, "copy"), (0, 1), event[order], expert, q, f.outcomes)
-        without, found = learn(f, prior=0.5), learn(more, prior=0.5)
-        assert found.panel.parts.source is not None
-        assert [note.code for note in found.notes].count("clones") == 1
-        assert logit(found.pool_forecasts(more)) == pytest.approx(logit(without.pool_forecasts(f)), abs=1e-9)
-        one_event = np.flatnonzero(one.event[own] == one.event[own][0])
-        assert len(one_event) == 1
-        present = np.zeros((1, copy + 1), dtype=bool)
-        present[0, [busiest, copy, busiest - 1]] = True
-        weights = found.panel.weights_for(present)[0]
-        assert weights[busiest] == pytest.approx(weights[copy], rel=1e-12)
-        alone = without.panel.weights_for(present[:, :copy])[0]
-        assert weights[busiest] + weights[copy] == pytest.approx(alone[busiest], rel=1e-9)
+def test_an_exact_copy_of_the_busiest_expert_changes_no_answer(draw):
+    f = draw(8, 200, nested=False, t=400).forecasts
+    busiest, copy = int(np.bincount(f.expert_index).argmax()), len(f.experts)
+    own = f.expert_index == busiest
+    event = np.append(f.event_index, f.event_index[own])
+    order = np.argsort(event, kind="stable")
+    expert = np.append(f.expert_index, np.full(own.sum(), copy))[order]
+    q = np.append(f.probabilities, f.probabilities[own])[order]
+    more = Forecasts(f.events, (*f.experts, "copy"), (0, 1), event[order], expert, q, f.outcomes)
+    without, found = learn(f, prior=0.5), learn(more, prior=0.5)
+    assert found.panel.parts.source is not None
+    assert [note.code for note in found.notes].count("clones") == 1
+    assert logit(found.pool_forecasts(more)) == pytest.approx(logit(without.pool_forecasts(f)), abs=1e-9)
+    present = np.zeros((1, copy + 1), dtype=bool)
+    present[0, [busiest, copy, busiest - 1]] = True
+    weights = found.panel.weights_for(present)[0]
+    assert weights[busiest] == pytest.approx(weights[copy], rel=1e-12)
+    alone = without.panel.weights_for(present[:, :copy])[0]
+    assert weights[busiest] + weights[copy] == pytest.approx(alone[busiest], rel=1e-9)
 
 
-class TestIntervals:
+def test_intervals_hold_the_truth_of_crowds_as_believed(draw):
     """What is open about a crowd, with what somebody who knows everybody's features would say as the truth."""
-
-    def test_they_hold_the_truth_of_crowds_as_believed(self):
-        inside, events = [], 500
-        for seed, nested in ((0, False), (1, True), (2, True), (3, False)):
-            one = Crowd(seed, nested=nested, events=events, differ=0.5)
-            f = one.forecasts(300)
-            learned = learn(f, prior=0.5)
-            low, high = learned.forecast_intervals(f)
-            assert ((low <= learned.pool_forecasts(f)) & (learned.pool_forecasts(f) <= high)).all()
-            truth = expit(one.optimal)
-            inside.append(((low <= truth) & (truth <= high))[300:].mean())
-        assert 0.8 < np.mean(inside) < 0.98
+    inside = []
+    for seed, nested in ((0, False), (1, True), (2, True), (3, False)):
+        one = draw(seed, 300, nested=nested, t=500, differ=0.5)
+        learned, truth = learn(one.forecasts, prior=0.5), expit(one.optimal)
+        low, high = learned.forecast_intervals(one.forecasts)
+        answers = learned.pool_forecasts(one.forecasts)
+        assert ((low <= answers) & (answers <= high)).all()
+        inside.append(((low <= truth) & (truth <= high))[300:].mean())
+    assert 0.8 < np.mean(inside) < 0.98
