@@ -52,9 +52,9 @@ CASES = """
  42 those_present_keep_their_weights_relative_to_each_other an_event_without_forecasts_gets_the_prior
  44 an_expert_is_scored_on_what_it_answered
  46 what_is_read
- 47 what_is_read a_column_that_mixes_marked_and_unmarked_names_one_of_each
- 48 what_is_read the_unit_is_decided_for_the_column_and_never_for_a_cell
-    a_name_about_per_cent_marks_its_column_and_is_asked_about_when_in_doubt
+ 47 what_is_read a_column_that_mixes_units_or_marks_is_asked_about
+ 48 what_is_read the_unit_and_the_decimal_mark_are_decided_for_the_column
+    a_column_that_mixes_units_or_marks_is_asked_about
  51 what_is_read what_is_refused
  53 dialects_of_csv
  55 ids_are_text_on_both_sides_of_a_join events_that_do_not_match_are_counted_with_examples

@@ -22,19 +22,46 @@ def read(cells, name="A", **rules):
     return values.tolist(), log
 
 
-def codes(log):
-    return [note.code for note in log.notes()]
+@pytest.mark.parametrize(
+    ("cells", "rules", "expected", "codes"),
+    [
+        (["0.5", "1", "40"], {"percent": True}, [0.005, 0.01, 0.4], ["percent"]),
+        (["45", "7.5"], {"name": "p (%)"}, [0.45, 0.075], ["percent"]),
+        (["45", "1"], {"name": "pct_yes"}, [0.45, 0.01], ["percent"]),
+        (["0.5"], {"name": "Percentile Labs"}, [0.5], []),
+        (["0.5", "1"], {"percent": True}, [0.005, 0.01], ["percent", "percent-tiny"]),
+        (["0,5", ",25", "1", "1,0e-1"], {}, [0.5, 0.25, 1.0, 0.1], ["decimal-comma"]),
+        (["45,5%", "3 %"], {}, [0.455, 0.03], ["percent", "decimal-comma"]),
+        (["0,5", "1"], {"decimal": ","}, [0.5, 1.0], ["decimal-comma"]),
+        (["1.0000001", "-1e-9", "0.5"], {}, [1.0, 0.0, 0.5], ["overshoot"]),
+    ],
+)
+def test_the_unit_and_the_decimal_mark_are_decided_for_the_column(cells, rules, expected, codes):
+    values, log = read(cells, **rules)
+    assert values == expected
+    assert [note.code for note in log.notes()] == codes
+    assert [note.code for note in log.notes() if note.serious] == [code for code in codes if code == "percent-tiny"]
 
 
-def test_a_column_that_mixes_marked_and_unmarked_names_one_of_each():
-    with pytest.raises(CellError, match=r"column 'A' mixes '45%' \(the table, row 0\) and '0.2' \(the table, row 2\)"):
-        read(["45%", "", "0.2"])
-
-
-def test_the_unit_is_decided_for_the_column_and_never_for_a_cell():
-    assert read(["0.5", "1", "40"], percent=True)[0] == [0.005, 0.01, 0.4]
-    with pytest.raises(CellError, match=r"row 2, column 'A': 40 is not between 0 and 1; correct the cell"):
-        read(["0.5", "1", "40"])
+@pytest.mark.parametrize(
+    ("cells", "rules", "told"),
+    [
+        (["45%", "", "0.2"], {}, r"column 'A' mixes '45%' \(the table, row 0\) and '0.2' \(the table, row 2\)"),
+        (["0.5", "1", "40"], {}, r"row 2, column 'A': 40 is not between 0 and 1; correct the cell"),
+        (
+            ["0.45", "1"],
+            {"name": "p_percent"},
+            "'p_percent' is about per cent by its name.*--percent if 0.5 means 0.5%",
+        ),
+        (["0,5", "0.4"], {}, r"mixes '0,5' .* and '0.4' .*decimal commas or decimal points, not both"),
+        (["0.5"], {"decimal": ","}, r"'0.5' does not have the decimal mark ',' that was named"),
+        (["0,5"], {"decimal": "."}, r"'0,5' does not have the decimal mark '.' that was named"),
+        (["0.5"], {"decimal": ";"}, r"decimal mark is '.' or ',', and not ';'"),
+    ],
+)
+def test_a_column_that_mixes_units_or_marks_is_asked_about(cells, rules, told):
+    with pytest.raises((CellError, ArgumentError), match=told):
+        read(cells, **rules)
 
 
 def test_percent_is_proposed_only_where_the_whole_column_could_be_one():
@@ -42,39 +69,6 @@ def test_percent_is_proposed_only_where_the_whole_column_could_be_one():
         with pytest.raises(CellError) as caught:
             read(column)
         assert "--percent" not in str(caught.value)
-
-
-def test_a_name_about_per_cent_marks_its_column_and_is_asked_about_when_in_doubt():
-    assert read(["45", "7.5"], name="p (%)")[0] == [0.45, 0.075]
-    assert read(["45", "1"], name="pct_yes")[0] == [0.45, 0.01]
-    with pytest.raises(CellError, match=r"'p_percent' is about per cent by its name.*--percent if 0.5 means 0.5%"):
-        read(["0.45", "1"], name="p_percent")
-    assert read(["0.5"], name="Percentile Labs")[0] == [0.5]
-
-
-def test_percent_on_numbers_that_all_look_like_fractions_is_a_serious_note():
-    values, log = read(["0.5", "1"], percent=True)
-    assert values == [0.005, 0.01]
-    assert [note.code for note in log.notes() if note.serious] == ["percent-tiny"]
-
-
-def test_decimal_commas_are_recognised_where_no_cell_has_a_point():
-    values, log = read(["0,5", ",25", "1", "1,0e-1"])
-    assert values == [0.5, 0.25, 1.0, 0.1]
-    assert codes(log) == ["decimal-comma"]
-    assert read(["45,5%", "3 %"])[0] == [0.455, 0.03]
-    with pytest.raises(CellError, match=r"mixes '0,5' .* and '0.4' .*decimal commas or decimal points, not both"):
-        read(["0,5", "0.4"])
-
-
-def test_a_named_decimal_mark_is_held_to():
-    assert read(["0,5", "1"], decimal=",")[0] == [0.5, 1.0]
-    with pytest.raises(CellError, match=r"'0.5' does not have the decimal mark ',' that was named"):
-        read(["0.5"], decimal=",")
-    with pytest.raises(CellError, match=r"'0,5' does not have the decimal mark '.' that was named"):
-        read(["0,5"], decimal=".")
-    with pytest.raises(ArgumentError, match=r"decimal mark is '.' or ',', and not ';'"):
-        NumberRules(decimal=";")
 
 
 @pytest.mark.parametrize("word", ["", " ", "NA", "n/a", "#N/A", "NaN", "null", "None", "-", "--", ".", "–", None])
@@ -100,12 +94,6 @@ def test_words_for_no_answer(word):
 def test_what_is_no_probability_is_refused_with_the_way_out(cell, told):
     with pytest.raises(CellError, match=f"the table, row 1, column 'A': .*{told}"):
         read(["0.5", cell])
-
-
-def test_rounding_beyond_the_ends_is_forgiven_and_said():
-    values, log = read(["1.0000001", "-1e-9", "0.5"])
-    assert values == [1.0, 0.0, 0.5]
-    assert codes(log) == ["overshoot"]
 
 
 @settings(max_examples=20)

@@ -22,28 +22,46 @@ def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
     return found.classes, found.outcomes.tolist(), {note.code: note.text for note in found.notes}
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "classes", "codes"),
-    [
-        (["1", "0", "1.0", "0.0", None], (0, 1), [1, 0, 1, 0, -1]),
-        (["1.00", "0.00", "1,0", None], (0, 1), [1, 0, 1, -1]),
-        (["100%", "0%", "100.0 %"], (0, 1), [1, 0, 1]),
-        ([Decimal("1.00"), Decimal("0.00")], (0, 1), [1, 0]),
-        (["Yes", "No ", "yes", "No"], ("No", "Yes"), [1, 0, 1, 0]),
-        (["TRUE", "true", "TRUE"], ("FALSE", "TRUE"), [1, 1, 1]),
-        (["y", "n"], ("n", "y"), [1, 0]),
-        (["sí", "no"], ("no", "sí"), [1, 0]),
-        (["Si", "No"], ("No", "Si"), [1, 0]),
-        (["vrai", "faux"], ("faux", "vrai"), [1, 0]),
-        (["wahr", "falsch"], ("falsch", "wahr"), [1, 0]),
-        (["No"], ("No", "Yes"), [0]),
-        ([True, False, None], ("False", "True"), [1, 0, -1]),
-        ([1.0, 0.0, float("nan")], (0, 1), [1, 0, -1]),
-        (["", None], (0, 1), [-1, -1]),
-    ],
-)
-def test_outcomes_that_need_no_explanation(outcomes, classes, codes):
-    assert settled(outcomes)[:2] == (classes, codes)
+LOANS, GAMES = ["default", "repaid", "Default"], ["home", "draw", "away"]
+# Outcomes, the classes that forecasts were given for, and what the user says: the classes, and which of them happened.
+SETTLED = [
+    (["1", "0", "1.0", "0.0", None], (), {}, (0, 1), [1, 0, 1, 0, -1]),
+    (["1.00", "0.00", "1,0", None], (), {}, (0, 1), [1, 0, 1, -1]),
+    (["100%", "0%", "100.0 %"], (), {}, (0, 1), [1, 0, 1]),
+    ([Decimal("1.00"), Decimal("0.00")], (), {}, (0, 1), [1, 0]),
+    (["Yes", "No ", "yes", "No"], (), {}, ("No", "Yes"), [1, 0, 1, 0]),
+    (["TRUE", "true", "TRUE"], (), {}, ("FALSE", "TRUE"), [1, 1, 1]),
+    (["y", "n"], (), {}, ("n", "y"), [1, 0]),
+    (["sí", "no"], (), {}, ("no", "sí"), [1, 0]),
+    (["Si", "No"], (), {}, ("No", "Si"), [1, 0]),
+    (["vrai", "faux"], (), {}, ("faux", "vrai"), [1, 0]),
+    (["wahr", "falsch"], (), {}, ("falsch", "wahr"), [1, 0]),
+    (["No"], (), {}, ("No", "Yes"), [0]),
+    ([True, False, None], (), {}, ("False", "True"), [1, 0, -1]),
+    ([1.0, 0.0, float("nan")], (), {}, (0, 1), [1, 0, -1]),
+    (["", None], (), {}, (0, 1), [-1, -1]),
+    # Of two named classes the positive one is asked for; it can be the other one of a known pair.
+    (LOANS, (), {"positive": "default"}, ("repaid", "Default"), [1, 0, 1]),
+    (LOANS, (), {"positive": "repaid"}, ("Default", "repaid"), [0, 1, 0]),
+    (LOANS, (), {"classes": ("default", "repaid")}, ("Default", "repaid"), [0, 1, 0]),
+    (["rain"], (), {"positive": "Rain"}, ("not rain", "rain"), [1]),
+    (["dry"], (), {"positive": "rain"}, ("dry", "rain"), [0]),
+    ([""], (), {"positive": "rain"}, ("not rain", "rain"), [-1]),
+    (["yes", "no"], (), {"positive": "no"}, ("yes", "no"), [0, 1]),
+    (["1", "0"], (), {"positive": "0"}, (1, 0), [0, 1]),
+    (["Home", "draw", "void"], GAMES, {}, ("away", "draw", "home"), [2, 1, -1]),
+    (["home"], GAMES, {"classes": ("home", "draw", "away")}, ("home", "draw", "away"), [0]),
+    (["open", "A", "a"], ["a", "A", "open"], {}, ("A", "a", "open"), [2, 0, 1]),
+    (["yes"], ["yes", "no"], {}, ("no", "yes"), [1]),
+    (["1"], ["1", "0"], {}, (0, 1), [1]),
+    (["dog"], ["dog", "cat"], {"positive": "dog"}, ("cat", "dog"), [1]),
+    (["cat", "dog"], ["dog"], {}, ("cat", "dog"), [0, 1]),
+]
+
+
+@pytest.mark.parametrize(("outcomes", "stated", "said", "classes", "codes"), SETTLED)
+def test_classes_are_known_or_said(outcomes, stated, said, classes, codes):
+    assert settled(outcomes, stated, **said)[:2] == (classes, codes)
 
 
 def test_words_for_not_resolved_are_counted_and_quoted():
@@ -53,84 +71,47 @@ def test_words_for_not_resolved_are_counted_and_quoted():
     assert notes["void"] == "2 events left out as void (annulled, cancelled, n/a and the like)"
 
 
-def test_of_two_named_classes_the_positive_one_is_asked_for():
-    outcomes = ["default", "repaid", "Default"]
-    with pytest.raises(
-        LayoutError, match=r"outcomes are 'Default', 'repaid': .*--positive Default or --positive repaid"
-    ):
-        settled(outcomes)
-    assert settled(outcomes, positive="default")[:2] == (("repaid", "Default"), [1, 0, 1])
-    assert settled(outcomes, positive="repaid")[:2] == (("Default", "repaid"), [0, 1, 0])
-    assert settled(outcomes, classes=("default", "repaid"))[:2] == (("Default", "repaid"), [0, 1, 0])
-    with pytest.raises(LayoutError, match="so the probabilities cannot be about 'defalt'"):
-        settled(outcomes, positive="defalt")
-
-
-def test_one_class_alone_is_asked_about_too():
-    with pytest.raises(LayoutError, match=r"every resolved event ended as 'rain': .*--positive rain"):
-        settled(["rain", ""])
-    assert settled(["rain"], positive="Rain")[:2] == (("not rain", "rain"), [1])
-    assert settled(["dry"], positive="rain")[:2] == (("dry", "rain"), [0])
-    assert settled([""], positive="rain")[0] == ("not rain", "rain")
-
-
-def test_the_positive_class_can_be_the_other_one_of_a_known_pair():
-    assert settled(["yes", "no"], positive="no")[:2] == (("yes", "no"), [0, 1])
-    assert settled(["1", "0"], positive="0")[:2] == ((1, 0), [0, 1])
-    with pytest.raises(LayoutError, match="outcomes are '0', '1', so the probabilities cannot be about 'rain'"):
-        settled(["1", "0"], positive="rain")
-
-
 @pytest.mark.parametrize(
-    ("outcomes", "told"),
+    ("outcomes", "stated", "said", "error", "told"),
     [
-        (
-            ["1", "0.61"],
-            "row 1, column 'y': outcome '0.61' is neither 0 nor 1, as others are; an event that settled at",
-        ),
-        ([0.61, 0.3], "outcome '0.61' is neither 0 nor 1; an event that settled at a fraction"),
-        (["2", "3"], "outcome '2' is neither 0 nor 1"),
-        (["1", "1,000"], "outcome '1,000' is neither 0 nor 1"),
-        (["yes", "no", "foo"], "row 2, column 'y': outcome 'foo' is neither no nor yes, as others are.*value foo"),
-        (["yes", "1"], "outcome 'yes' is neither 0 nor 1, as others are"),
+        (["1", "0.61"], (), {}, CellError,
+         "row 1, column 'y': outcome '0.61' is neither 0 nor 1, as others are; an event that settled at"),
+        ([0.61, 0.3], (), {}, CellError, "outcome '0.61' is neither 0 nor 1; an event that settled at a fraction"),
+        (["2", "3"], (), {}, CellError, "outcome '2' is neither 0 nor 1"),
+        (["1", "1,000"], (), {}, CellError, "outcome '1,000' is neither 0 nor 1"),
+        (["yes", "no", "foo"], (), {}, CellError,
+         "row 2, column 'y': outcome 'foo' is neither no nor yes, as others are.*value foo"),
+        (["yes", "1"], (), {}, CellError, "outcome 'yes' is neither 0 nor 1, as others are"),
+        (LOANS, (), {}, LayoutError, "outcomes are 'Default', 'repaid': .*--positive Default or --positive repaid"),
+        (LOANS, (), {"positive": "defalt"}, LayoutError, "so the probabilities cannot be about 'defalt'"),
+        (["rain", ""], (), {}, LayoutError, r"every resolved event ended as 'rain': .*--positive rain"),
+        (["1", "0"], (), {"positive": "rain"}, LayoutError,
+         "outcomes are '0', '1', so the probabilities cannot be about 'rain'"),
+        (["a", "b", "c"], (), {"positive": "a"}, LayoutError,
+         r"need two outcomes, and there are 3: 'a', 'b', 'c'.*--missing-value.*--column class=NAME"),
+        (["home", "hime", "hime"], GAMES, {}, CellError,
+         r"'hime' is not among the classes .*\(the table, rows 1, 2\).*mean 'home'"),
+        (["home"], GAMES, {"classes": ("home", "draw", "out")}, LayoutError,
+         "about classes 'away', 'draw', 'home', and not 'home', 'draw', 'out'"),
+        (["home"], GAMES, {"positive": "home"}, LayoutError, "--positive is for two classes, and there are 3"),
+        (["cat", "dog"], ["dog"], {"positive": "cat"}, LayoutError,
+         "all forecasts are about class 'dog', so --positive cannot be cat"),
     ],
-)
-def test_cells_that_are_no_outcome(outcomes, told):
-    with pytest.raises(CellError, match=told):
-        settled(outcomes)
+)  # fmt: skip
+def test_what_is_no_outcome_or_not_known_is_asked(outcomes, stated, said, error, told):
+    with pytest.raises(error, match=told):
+        settled(outcomes, stated, **said)
 
 
-def test_three_outcomes_of_one_probability():
-    told = r"need two outcomes, and there are 3: 'a', 'b', 'c'.*--missing-value.*--column class=NAME"
-    with pytest.raises(LayoutError, match=told):
-        settled(["a", "b", "c"], positive="a")
+def test_classes_of_other_names_than_all_outcomes_have_no_remedy():
+    with pytest.raises(CellError, match=r"no other outcome is: they are 'p.away', .*must have the same names") as found:
+        settled(["home", "draw"], [f"p.{each}" for each in GAMES])
+    assert not found.value.remedies
 
 
-def test_classes_that_forecasts_were_given_for():
-    stated = ["home", "draw", "away"]
-    assert settled(["Home", "draw", "void"], stated)[:2] == (("away", "draw", "home"), [2, 1, -1])
-    assert settled(["home"], stated, classes=("home", "draw", "away"))[:2] == (("home", "draw", "away"), [0])
-    assert settled(["open", "A", "a"], ["a", "A", "open"])[:2] == (("A", "a", "open"), [2, 0, 1])
+def test_classes_that_are_numbers_are_in_their_order():
     assert order_classes(["10", "9", "2"], Asked()) == ("2", "9", "10")
     assert order_classes(["10", "0.5", "-1"], Asked()) == ("-1", "0.5", "10")
-    with pytest.raises(CellError, match=r"'hime' is not among the classes .*\(the table, rows 1, 2\).*mean 'home'"):
-        settled(["home", "hime", "hime"], stated)
-    with pytest.raises(CellError, match=r"no other outcome is: they are 'p.away', .*must have the same names") as found:
-        settled(["home", "draw"], [f"p.{each}" for each in stated])
-    assert not found.value.remedies
-    with pytest.raises(LayoutError, match="about classes 'away', 'draw', 'home', and not 'home', 'draw', 'out'"):
-        settled(["home"], stated, classes=("home", "draw", "out"))
-    with pytest.raises(LayoutError, match="--positive is for two classes, and there are 3"):
-        settled(["home"], stated, positive="home")
-
-
-def test_two_stated_classes_and_one():
-    assert settled(["yes"], ["yes", "no"])[:2] == (("no", "yes"), [1])
-    assert settled(["1"], ["1", "0"])[:2] == ((0, 1), [1])
-    assert settled(["dog"], ["dog", "cat"], positive="dog")[:2] == (("cat", "dog"), [1])
-    assert settled(["cat", "dog"], ["dog"])[:2] == (("cat", "dog"), [0, 1])
-    with pytest.raises(LayoutError, match="all forecasts are about class 'dog', so --positive cannot be cat"):
-        settled(["cat", "dog"], ["dog"], positive="cat")
 
 
 def test_an_event_has_one_outcome_whichever_table_says_it():

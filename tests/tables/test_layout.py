@@ -155,8 +155,6 @@ def test_amounts_are_no_outcomes():
 @pytest.mark.parametrize(
     ("text", "remedies"),
     [
-        # Nothing names the events, and words come again.
-        ("a,b,outcome,region\n.8,.7,1,n\n.3,.2,0,s\n.6,.9,1,n", [{"event": None}]),
         # A flag beside probabilities.
         ("event,ann,flag\nq1,.5,1\nq2,.2,0", [{"outcome": "flag"}]),
         # No name says that these are experts.
@@ -173,8 +171,6 @@ def test_amounts_are_no_outcomes():
          [{"event": ("project", "finding_id")}]),
         ("state,pollster,dem\nOH,x,.4\nOH,y,.2\nPA,x,.7", [{"event": "state", "probability": "dem"}]),
         ("claim,rater,rating\nc,a,5\nc,b,4", [{"probability": "rating"}]),
-        ("Name,Anna,Bernd\nx,.2,.4\ny,.1,.3", [{"event": "Name"}, {"expert": "Name"}]),
-        ("Name,Q1,Q2\nx,.2,.4\ny,.1,.3", [{"expert": "Name"}]),
         ("event,expert,decision,confidence\nq,a,x,.9\nr,a,y,.3", [{"verdict": None}, {"verdict": "decision"}]),
         ("question,ann\nRain?,.2\nRain?,.3", [{"event": "question"}]),
     ],
