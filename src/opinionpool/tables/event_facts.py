@@ -206,7 +206,7 @@ def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reading:
     ended = False
     # What a table of outcomes says comes first.
     for each in reversed(columns):
-        values = reading.column_times(each.table, each.column, role)
+        values = reading.times(each.table, each.column, role)
         days = each.words.expand(np.array([bool(_DAY.search(word)) for word in each.words.values], dtype=bool), False)
         if clocked or not (days | np.isnat(values)).all():
             days &= midnights(values) & ~np.isnat(values)
@@ -243,7 +243,6 @@ def prior_of_events(
     melted: Melted,
     row_events: Index,
     classes: tuple[object, ...],
-    priors: Mapping[int, Array],
     reading: Reading,
     options: EventOptions | None,
 ) -> Array | None:
@@ -265,7 +264,7 @@ def prior_of_events(
         return None
     else:
         parts, size = [(column, np.zeros(rows, dtype=np.intp))], 1
-    values, label = (np.concatenate(each) for each in zip(*((priors[i], of) for i, of in parts), strict=True))
+    values = np.concatenate([_read_priors(long_rows.table, i, reading) for i, _ in parts])
     columns = [
         EventColumn.of(long_rows.table, i, np.where((row_events >= 0) & (of >= 0), row_events * np.intp(size) + of, -1))
         for i, of in parts
@@ -274,13 +273,14 @@ def prior_of_events(
     first = first_rows(columns, values, np.nan, names)
     if size == 1:
         return np.append(values, np.nan)[first]
-    cells = first[first >= 0]
+    found = np.flatnonzero(first >= 0)
+    cells = first[found]
     written = replace(
         long_rows,
         experts=("the prior column",),
-        event=np.flatnonzero(first >= 0) // size,
+        event=found // size,
         expert=np.zeros(len(cells), dtype=np.intp),
-        label=label[cells],
+        label=found % size,
         value=values[cells],
         rows=cells % rows,
         column=np.array([i for i, _ in parts], dtype=np.intp)[cells // rows],
@@ -294,9 +294,9 @@ def prior_of_events(
     return prior if probabilities.shape[1] > 2 else prior[:, 1]
 
 
-def read_priors(table: Table, column: int, reading: Reading) -> Array:
+def _read_priors(table: Table, column: int, reading: Reading) -> Array:
     """Return a column of prior probabilities, (rows,), NaN where blank; raise if one is 0 or 1."""
-    plain = reading.numbers(table, [column])[0]
+    plain = table.numbers([column], reading.rules.missing_words)[0]
     written = reading.written(table, column, plain)
     if written is not None:
         check_prior(table, column, written)

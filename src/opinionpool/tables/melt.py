@@ -20,7 +20,7 @@ from opinionpool.scales import scale_of
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import LongRows, withdrawn_only
-from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_fault, encode
+from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_fault
 from opinionpool.tables.times import Times, read_times
 from opinionpool.tables.units import (
     Coerced,
@@ -56,10 +56,6 @@ class Reading:
     notes: list[Note] = field(default_factory=list)
     percent: dict[int, bool] = field(default_factory=dict)  # whether unmarked numbers are percentages, by column
 
-    def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
-        """Each of `columns` as plain numbers; None for one with other cells than numbers and words for no answer."""
-        return table.numbers(columns, self.rules.missing_words)
-
     def probabilities(
         self,
         table: Table,
@@ -90,13 +86,7 @@ class Reading:
         codes = self.rules.missing_numbers
         return np.where(np.isin(values, codes), np.nan, values) if codes else values
 
-    def times(self, table: Table, layout: Layout, rows: slice | Index, role: str = "time") -> Times | None:
-        """Times in `rows` of the column with `role`, "time" or "expires"; None if there is no such column."""
-        if role not in layout.roles:
-            return None
-        return self.column_times(table, layout.roles[role], role)[rows]
-
-    def column_times(self, table: Table, column: int, role: str) -> Times:
+    def times(self, table: Table, column: int, role: str) -> Times:
         """Return the column at position `column`, whose role is `role`, as times in UTC, (rows,)."""
         return read_times(table, column, self.rules.missing_words, role, self.options.dates, self.notes)
 
@@ -113,15 +103,6 @@ class Reading:
                 some = here & (own == unit)
                 units[some] = half_units(words, bool(unit))[long_rows.row[some]]
         return units
-
-
-def row_events(table: Table, layout: Layout) -> Words:
-    """Return each row's event: the cell in the event column, else the row number; blank if columns are events."""
-    if layout.events:
-        return Words(np.full(table.rows, BLANK), list(layout.events))
-    if "event" in layout.roles:
-        return table.words(layout.roles["event"])
-    return encode([str(table.first + i + 1) for i in range(table.rows)])
 
 
 def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
@@ -265,7 +246,7 @@ def melt(table: Table, layout: Layout, events: Words, reading: Reading) -> Melte
     sources, classes = _sources(table, layout, events, reading)
     experts = {id(each.expert): each.expert for each in sources}.values()
     kept = choose([name for each in experts for name in each.values], reading.options)
-    plain = reading.numbers(table, [each.column for each in sources])
+    plain = table.numbers([each.column for each in sources], reading.rules.missing_words)
     if layout.long or layout.wide:
         _check_units(table, layout, sources, plain, kept, reading)
     position = {name: i for i, name in enumerate(kept)}
@@ -292,9 +273,12 @@ def melt(table: Table, layout: Layout, events: Words, reading: Reading) -> Melte
     _note_ids(reading, None if layout.events else events, sources[0].expert)
     chosen = arrays.pop("rows")
     rows = chosen if len(chosen) == len(arrays["value"]) else None
-    times = [reading.times(table, layout, slice(None) if rows is None else rows, role) for role in ("time", "expires")]
-    found = LongRows(table, events.values, kept, classes if len(classes) > 1 else (), rows=rows, **arrays)
-    found = replace(found, time=times[0], expires=times[1])
+    times: dict[str, Any] = {
+        role: reading.times(table, layout.roles[role], role)[slice(None) if rows is None else rows]
+        for role in ("time", "expires")
+        if role in layout.roles
+    }
+    found = LongRows(table, events.values, kept, classes if len(classes) > 1 else (), rows=rows, **arrays, **times)
     label = sources[0].label.codes if layout.long else np.broadcast_to(0, table.rows)
     if layout.verdicts or ("verdict" in layout.roles and "class" not in layout.roles):
         classes = _both(classes, table, sources[0])

@@ -27,12 +27,11 @@ from opinionpool.tables.event_facts import (
     in_time,
     prior_of_events,
     read_facts,
-    read_priors,
     time_notes,
     with_silence,
 )
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
-from opinionpool.tables.melt import Melted, Reading, melt, row_events
+from opinionpool.tables.melt import Melted, Reading, melt
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.outcomes import (
     TIED,
@@ -55,7 +54,7 @@ from opinionpool.tables.remarks import (
 )
 from opinionpool.tables.roles import KEYED, UserRoles, roles_of
 from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, latest_of_pair, one_each
-from opinionpool.tables.table import BLANK, Table, Words, cell_fault
+from opinionpool.tables.table import BLANK, Table, Words, cell_fault, encode
 from opinionpool.tables.times import are_times, span_text
 from opinionpool.tables.units import NumberRules
 from opinionpool.text import suggestion
@@ -74,7 +73,7 @@ class TableReader:
     _FOUND: ClassVar = {
         "columns": ("profile",),
         "roles": ("layout",),
-        "cells": ("rules", "reading", "events", "joined", "observed", "melted", "facts", "priors"),
+        "cells": ("rules", "reading", "events", "joined", "observed", "melted", "facts"),
         "times": ("timed", "options", "settled", "prior", "placed"),
         "choice": ("chosen", "counts", "forecasts"),
     }
@@ -161,8 +160,13 @@ class TableReader:
 
     @cached_property
     def events(self) -> Words:
-        """Event of each row of the table, as distinct names and a code for each row."""
-        return row_events(self.table, self.layout)
+        """Event of each row: its cell in the event column, else its number; blank if columns are events."""
+        table, layout = self.table, self.layout
+        if layout.events:
+            return Words(np.full(table.rows, BLANK), list(layout.events))
+        if "event" in layout.roles:
+            return table.words(layout.roles["event"])
+        return encode([str(table.first + i + 1) for i in range(table.rows)])
 
     @cached_property
     def joined(self) -> Joined | None:
@@ -215,15 +219,6 @@ class TableReader:
         return read_facts(self.columns, self.melted.long_rows, self.reading)
 
     @cached_property
-    def priors(self) -> dict[int, Array]:
-        """Prior probability in each row of the table, (rows,), by position of the column that has it."""
-        columns = [
-            *self.layout.priors.values(),
-            *([self.layout.roles["prior"]] if "prior" in self.layout.roles else []),
-        ]
-        return {column: read_priors(self.table, column, self.reading) for column in columns}
-
-    @cached_property
     def by(self) -> Distinctions:
         """Columns that may say which of several forecasts counts; times only if no column is the forecast's time."""
         layout, look, time = self.layout, self.profile, self.layout.roles.get("time")
@@ -268,7 +263,7 @@ class TableReader:
     def prior(self) -> Array | None:
         """Prior probability of each event, (events,) or (events, K); None without columns of priors."""
         classes, rows = self.settled.classes, self.events.codes
-        return prior_of_events(self.layout, self.melted, rows, classes, self.priors, self.reading, self.options)
+        return prior_of_events(self.layout, self.melted, rows, classes, self.reading, self.options)
 
     @cached_property
     def placed(self) -> LongRows:
@@ -347,18 +342,15 @@ class TableReader:
         covered = finding("coverage", count=there, total=int(found.resolved.sum()), span=span_text(request.horizon))
         return replace(found, notes=(*found.notes, covered))
 
-    def _hint(self) -> str:
-        """Text on how unused columns of verdicts can be read as forecasts; "" if there are none."""
-        return self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
-
     def _notes(self) -> tuple[Note, ...]:
         """Notes of all stages, in the order of the stages."""
         (timed, late), rows = self.timed, self.chosen[0]
         column, scale = self.request.columns.get("probability"), self.request.scale.get("*")
+        hint = self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
         verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
         return (
             *self.table.notes,
-            *layout_notes(self.layout, self.table.names, self.by.names, self._hint()),
+            *layout_notes(self.layout, self.table.names, self.by.names, hint),
             *time_notes(timed, self.facts),
             *self.reading.log.notes(),
             *verdicts,
