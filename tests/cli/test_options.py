@@ -71,17 +71,17 @@ def test_data_that_do_not_allow_it_are_status_1_and_one_message(file, command, t
 
 
 def test_a_fault_of_the_program_is_one_line_too(file, command, monkeypatch):
-    monkeypatch.setattr("opinionpool.cli.pool.read", lambda reading, model: 1 / 0)
+    monkeypatch.setattr("opinionpool.cli.pool.read_parts", lambda *_, **__: 1 / 0)
     said = command("pool", file(WIDE), status=1)
     assert said.err.startswith("opinionpool: error: a fault of opinionpool itself")
     assert "ZeroDivisionError" in said.err
 
 
 def test_an_interruption_is_status_130(file, command, monkeypatch):
-    def interrupted(reading, model):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opinionpool.cli.pool.read", interrupted)
+    monkeypatch.setattr("opinionpool.cli.pool.read_parts", interrupted)
     assert command("pool", file(WIDE), status=130).err.strip() == "opinionpool: interrupted"
 
 

@@ -127,7 +127,8 @@ def test_options_in_a_file(tmp_path, monkeypatch, capsys):
     assert [e["probability"] for e in json.loads(capsys.readouterr().out)["events"]] == pytest.approx([0.675, 0.7])
     for text, told in (
         ("output = 'x'", "no option of reading is called 'output'"),
-        ("percent = 3", "is true or false"),
+        ("percent = 3", "opinionpool.toml: percent must be of type bool"),
+        ("outcomes = 3", "opinionpool.toml: outcomes must be of type str"),
     ):
         (tmp_path / "opinionpool.toml").write_text(text)
         assert run(["pool", "data.csv"]) == 2

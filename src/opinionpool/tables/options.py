@@ -473,25 +473,16 @@ def read_options(path: str) -> dict[str, Any]:
         if name is None:
             near = suggestion(key, sorted(names), "there are")
             raise ArgumentError(f"{path}: no option of reading is called {key!r}; {near}")
-        kind = "scale" if name == "scale" else OPTIONS[name].kind if name in OPTIONS else "text"
-        wanted, what = _IN_FILES.get(kind, ((str, int, float), "a text or number"))
-        fits = isinstance(value, wanted) and isinstance(value, bool) == (kind == "flag")
-        if not fits:
-            raise ArgumentError(f"{path}: {key} is {what.format(key)}, and not {value!r}")
-        given[name] = {role: of or None for role, of in value.items()} if name == "columns" else value
-    if "outcomes" in given:
-        given["outcomes"] = os.path.join(os.path.dirname(path), given["outcomes"])
+        columns = name == "columns" and isinstance(value, dict)
+        given[name] = {role: of or None for role, of in value.items()} if columns else value
+    try:
+        ReadOptions(**{name: value for name, value in given.items() if name != "outcomes"})
+        if "outcomes" in given:
+            expect_type(given["outcomes"], str, "outcomes")
+            given["outcomes"] = os.path.join(os.path.dirname(path), given["outcomes"])
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}") from None
     return given
-
-
-# Types of values in a file of options, by the option's kind, and their names; others are texts or numbers.
-_IN_FILES: dict[str, tuple[tuple[type, ...], str]] = {
-    "flag": ((bool,), "true or false"),
-    "pairs": ((dict,), "a table, such as [{}] and a line with a name, = and a text"),
-    "list": ((list, str), "a list"),
-    "classes": ((list, str), "a list"),
-    "scale": ((dict, list, str), "a scale, or a table of them"),
-}
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
