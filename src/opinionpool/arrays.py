@@ -107,10 +107,7 @@ def axes(values: object, what: str) -> int:
 
 
 def seeded(seed: object) -> np.random.Generator:
-    """Return NumPy's generator for a seed: a whole number, a generator, or None for a random one.
-
-    Raises ArgumentError for any other seed.
-    """
+    """Return NumPy's generator for a seed: a whole number, a generator, or None; an ArgumentError for anything else."""
     if seed is None or isinstance(seed, np.random.Generator):
         return np.random.default_rng(seed)
     return np.random.default_rng(whole_number(seed, "seed", 0, 2**128))

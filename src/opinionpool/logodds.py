@@ -69,10 +69,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
 
 
 def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
-    """Return the mask (...) of missing forecasts in `q` (..., K): those that are NaN for every class.
-
-    Raises ShapeError if a forecast has probabilities for only some classes.
-    """
+    """Return the mask (...) of forecasts in `q` (..., K) that are NaN for every class; ShapeError if for only some."""
     blank = np.isnan(q)
     missing = blank.all(axis=-1)
     if (blank.any(axis=-1) != missing).any():

@@ -79,10 +79,7 @@ def check_distinct(names: Sequence[str]) -> None:
 
 
 def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
-    """Return `names`, checked to be N distinct names of experts, or made-up names if None.
-
-    Raises ExpertError if there are not n names, or two are equal.
-    """
+    """Return `names` of experts, or made-up ones if None; an ExpertError unless there are `n` different names."""
     if names is None:
         return numbered(n)
     found = tuple(str(name) for name in several(names, "names", ExpertError))
@@ -157,10 +154,7 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
 
 
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Return positions of the experts of a sub-panel, who are given by name or position.
-
-    Raises ExpertError if an expert is unknown or repeated, or there are no experts.
-    """
+    """Return positions of `experts`, given by name or position; an ExpertError if one is unknown or repeated."""
     given = several(experts, "experts", ExpertError)
     positions = np.array([position(expert, names) for expert in given], dtype=np.intp)
     if len(positions) == 0 or len(set(positions.tolist())) < len(positions):

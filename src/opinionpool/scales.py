@@ -210,10 +210,7 @@ class Scale:
 
 
 def scales_given(given: object) -> dict[str, Scale]:
-    """Return scales by expert, or under ``"*"`` the scale of all experts, from one scale or a mapping.
-
-    Raises ArgumentError for an invalid scale.
-    """
+    """Return scales by expert, or under ``"*"`` one of all experts, from a scale or mapping; ArgumentError if invalid."""
     if given is None:
         return {}
     pairs = given.items() if isinstance(given, Mapping) else [(ALL, given)]
@@ -258,10 +255,7 @@ def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
 
 
 def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str, Scale]:
-    """Return the scale of each expert who has one, by name.
-
-    Raises ArgumentError for the scale of an unknown expert.
-    """
+    """Return the scale of each expert who has one, by name; an ArgumentError for the scale of an unknown expert."""
     keys = {ALL, *map(name_key, experts)}
     for name in scales:
         if name_key(name) not in keys:
