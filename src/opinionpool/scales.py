@@ -210,7 +210,7 @@ class Scale:
 
 
 def scales_given(given: object) -> dict[str, Scale]:
-    """Return scales by expert, or under ``"*"`` one of all experts, from a scale or mapping; ArgumentError if invalid."""
+    """Return scales by expert, or under ``"*"`` one of all experts, from a scale or mapping; ArgumentError if wrong."""
     if given is None:
         return {}
     pairs = given.items() if isinstance(given, Mapping) else [(ALL, given)]
