@@ -13,7 +13,7 @@ from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Fit
 from opinionpool.learning.nodes import Nodes
 from opinionpool.learning.posterior import Posterior, probability_rows, quantile, sum_rows
-from opinionpool.model.contrasts import Batch, Extremes
+from opinionpool.model.contrasts import Batch
 from opinionpool.model.features import Parts
 from opinionpool.model.panel import Panel, PoolingPanel
 
@@ -78,9 +78,9 @@ class CrowdPosterior(Posterior):
         pairs = zip(self.contrast, self.nested.tolist(), strict=True)
         return [replace(self.parts[int(nested)], contrast=own) for own, nested in pairs]
 
-    def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+    def _gradient(self, panel: Panel, batch: Batch, rows: slice) -> Array:
         """Derivatives of events' log-ratios by the intercept and B panels' slopes, (T, K - 1 + B, K - 1)."""
-        beyond, d = self._beyond_bias(panel, batch, rows, extremes), batch.classes - 1
+        beyond, d = self._beyond_bias(panel, batch, rows), batch.classes - 1
         each = np.stack([part.total(beyond, np.zeros((1, 1, 1))) for part in self._panels], axis=1)
         intercept = np.broadcast_to(np.eye(d), (len(each), d, d))
         answered = batch.some(rows).answered_by(panel.informative)
@@ -89,7 +89,7 @@ class CrowdPosterior(Posterior):
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         """Covariance of the answers' log-ratios due to uncertain biases, contrasts and spreads, (T, K - 1, K - 1)."""
         symmetric, mean = self._symmetric(panel), self.probability @ self.mean
-        beyond = self._beyond_bias(symmetric, batch, rows, symmetric.settings.extremes)
+        beyond = self._beyond_bias(symmetric, batch, rows)
         present, parts = ~np.isnan(beyond[..., 0]) & symmetric.informative, self.parts
         weights = np.asarray(sum(part.weights_for(present) for part in parts))
         slopes = mean[-len(self.nested) :]
@@ -105,10 +105,12 @@ class CrowdPosterior(Posterior):
         pairs = zip((by_contrast, by_spread), self.variance[1:], strict=True)
         return np.asarray(of_bias + sum(np.einsum("tna,n,tnb->tab", each, own, each) for each, own in pairs))
 
-    def _beyond_bias(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+    def _beyond_bias(self, panel: Panel, batch: Batch, rows: slice) -> Array:
         """Moderated log-ratios less the prior's and less each expert's own bias, (T, N, K - 1)."""
         some = batch.some(rows)
-        return np.asarray(extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift)
+        return np.asarray(
+            panel.settings.extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift
+        )
 
 
 def _in_words(kind: Dependent) -> str:

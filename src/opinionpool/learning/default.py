@@ -28,7 +28,7 @@ from opinionpool.learning.hierarchy import marginal_bias, marginal_dependence, m
 from opinionpool.learning.laplace import Likelihood, evidence, evidence_near, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
-from opinionpool.learning.posterior import Limits, Posterior
+from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.quadratic import Levels
 from opinionpool.learning.rows import Block, Blocks, DenseContrasts, likelihood
@@ -105,31 +105,26 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     d, n = rows.free, rows.contrasts.shape[1]
     centre, nodes = _prior(rows, believed, harmonic_mean(limits, prior))
     fill = believed.parts(believed.rho)
-    by_limit = Limits.one(limits[0])
     members = None if rows.absent is not None else Members.prior(believed)
-    if len(limits) > 1:
-        found = list[tuple[float, Array]]()
-        for limit in limits:
-            near = found[-1][1] if found else None
-            found.append(evidence(rows.observed(fill, Extremes(limit, centre)), nodes, near))
-        by_sample = float(np.logaddexp.reduce(np.log(prior) + np.array([score for score, _ in found])))
-        if every is not None:
-            found = _compared(found, prior, [likelihood(every, fill, Extremes(each, centre)) for each in limits], nodes)
-        probability = posterior_probabilities([score for score, _ in found], prior)
-        by_limit = Limits(np.array(limits), probability, np.array([mean for _, mean in found]))
-    extremes = Extremes(harmonic_mean(limits, by_limit.probability), centre)
+    found = list[tuple[float, Array]]()
+    for limit in limits:
+        near = found[-1][1] if found else None
+        found.append(evidence(rows.observed(fill, Extremes(limit, centre)), nodes, near))
+    by_sample = float(np.logaddexp.reduce(np.log(prior) + np.array([score for score, _ in found])))
+    if every is not None:
+        found = _compared(found, prior, [likelihood(every, fill, Extremes(each, centre)) for each in limits], nodes)
+    probability = posterior_probabilities([score for score, _ in found], prior)
+    extremes = Extremes(harmonic_mean(limits, probability), centre)
     shrunken = marginal_features(rows.regressed(extremes.believed(rows.contrasts, rows.options)), believed)
     fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
     by_topic = not answers_only and rows.topics is not None
-    near = by_limit.probability @ by_limit.mean if len(limits) > 1 else None
+    start = probability @ np.array([mean for _, mean in found])
     observed, names = rows.observed(fill, extremes), () if rows.topics is None else rows.topics.names
     if every is None:
-        fit = fit_nodes(observed, nodes, covariances=uncertain or by_topic, start=near)
+        fit = fit_nodes(observed, nodes, covariances=uncertain or by_topic, start=start)
     else:
-        near = evidence(observed, nodes)[1] if near is None else near
-        of_all = likelihood(every, fill, extremes)
-        fit = fit_all(of_all, nodes, near, names, covariances=uncertain or by_topic)
+        fit = fit_all(likelihood(every, fill, extremes), nodes, start, names, covariances=uncertain or by_topic)
     if members is not None:
 
         def again(among: DenseContrasts, counted: Blocks | None) -> float:
@@ -141,8 +136,9 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + intercept_shares(weights)[:, None] * (rows.away - intercept)
     marginal = None if answers_only else marginal_features(rows.regressed(rows.contrasts), believed)
-    by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
-    posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
+    each = zip(limits, prior, probability.tolist(), strict=True)
+    of_limits = [("limit of extremes", f"{limit:g}", before, after) for limit, before, after in each]
+    posterior = Posterior.of(fit, nodes, of_limits) if uncertain else None
     parts = with_weights(fill, weights)
     return DefaultFit(parts, bias, extremes, marginal, posterior, learned=True, members=members, topics=fit.topics)
 

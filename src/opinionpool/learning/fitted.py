@@ -202,7 +202,7 @@ class FittedPanel(Tabular):
             return self.topics.shift(labels, common)
         full = np.empty((len(p), len(self.panel), p.shape[1] - 1))
         for rows in batch.blocks():
-            full[rows] = debiased(self.panel, batch, rows, self.panel.settings.extremes)
+            full[rows] = debiased(self.panel, batch, rows)
         return self.topics.shift(labels, common, full)
 
     def pool_forecasts(

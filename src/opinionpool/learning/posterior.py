@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from opinionpool.learning.laplace import Fit
 from opinionpool.learning.members import NAMES, Members
 from opinionpool.learning.nodes import Nodes
 from opinionpool.learning.topics import TopicShift
-from opinionpool.model.contrasts import Batch, Extremes
+from opinionpool.model.contrasts import Batch
 from opinionpool.model.panel import Panel, PoolingPanel
 
 # Steps of the search for quantiles: it halves where Newton's method leaves the bracket.
@@ -28,19 +29,6 @@ STEPS = 80
 LEAST = 1e-3
 # A standard deviation of log-odds below which they are known.
 KNOWN = 1e-12
-
-
-class Limits(NamedTuple):
-    """Alternative limits to which extreme forecasts are moderated, with their probabilities and mean coefficients."""
-
-    limit: Array  # (L,)
-    probability: Array  # (L,)
-    mean: Array  # (L, K - 1 + N); means of intercept and weights with each limit, if there are several
-
-    @classmethod
-    def one(cls, limit: float) -> Limits:
-        """Return the single, known limit `limit` as such alternatives."""
-        return cls(np.array([limit]), np.ones(1), np.zeros((1, 1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,8 +45,6 @@ class Posterior(Tabular):
     mean : ndarray, shape (M, K - 1 + N)
         Means of intercept and weights.
     covariance : ndarray, shape (M, K - 1 + N, K - 1 + N)
-    limits : Limits or None
-        None if a single limit is known.
     hyperparameter, value : tuple of str, length H
         Name of a hyperparameter, and one of its values.
     prior, posterior : ndarray, shape (H,)
@@ -75,21 +61,15 @@ class Posterior(Tabular):
     probability: Array
     mean: Array
     covariance: Array
-    limits: Limits | None = None
     hyperparameter: tuple[str, ...] = ()
     value: tuple[str, ...] = ()
     prior: Array = field(default_factory=lambda: np.zeros(0))
     posterior: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Self:
-        """Return the posterior of a fit to the prior `nodes`; `believed` are the prior probabilities of `limits`."""
-        rows = _hyperparameters(fit, nodes)
-        if limits is not None:
-            each = zip(limits.limit.tolist(), believed, limits.probability.tolist(), strict=True)
-            rows += [("limit of extremes", f"{limit:g}", before, after) for limit, before, after in each]
-            limits = limits if len(limits.limit) > 1 else None
-        return cls.with_rows(fit, rows, limits=limits)
+    def of(cls, fit: Fit, nodes: Nodes, more: Sequence[tuple[str, str, float, float]] = ()) -> Self:
+        """Return the posterior of a fit to the prior `nodes`; `more` are rows on further hyperparameters."""
+        return cls.with_rows(fit, [*_hyperparameters(fit, nodes), *more])
 
     @classmethod
     def with_rows(cls, fit: Fit, rows: list[tuple[str, str, float, float]], **about: Any) -> Self:  # noqa: ANN401
@@ -146,9 +126,8 @@ class Posterior(Tabular):
     def of_all(self, duplicates: Duplicates) -> Self:
         """Return the posterior for all experts, from this one, in which duplicates are one expert."""
         column, part = coefficients_of_all(duplicates.source, self.mean.shape[1])
-        limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
-        return replace(self, mean=self.mean.take(column, 1) * part, covariance=covariance, limits=limits)
+        return replace(self, mean=self.mean.take(column, 1) * part, covariance=covariance)
 
     def interval(
         self,
@@ -201,8 +180,7 @@ class Posterior(Tabular):
     def gradient(self, panel: PoolingPanel, batch: Batch) -> Array:
         """Derivatives of the pooled log-ratios of T events by intercept and weights, (T, K - 1 + N, K - 1)."""
         symmetric = self._symmetric(panel)
-        parts = [self._gradient(symmetric, batch, rows, symmetric.settings.extremes) for rows in batch.blocks()]
-        return np.concatenate(parts)
+        return np.concatenate([self._gradient(symmetric, batch, rows) for rows in batch.blocks()])
 
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
@@ -212,24 +190,17 @@ class Posterior(Tabular):
         C is K or, for two classes, 1: the second class only.
         """
         symmetric, d = self._symmetric(panel), p.shape[1] - 1
-        extremes, mean = symmetric.settings.extremes, self.probability @ self.mean
-        slope, factor = _slopes(p, p @ (1.0 - np.eye(d + 1))), 1.0 if shift is None else shift.factors(rows)[:, None]
+        mean, factor = self.probability @ self.mean, 1.0 if shift is None else shift.factors(rows)[:, None]
+        slope = _slopes(p, p @ (1.0 - np.eye(d + 1)))
         more = self._differences(panel, batch, rows)
         if shift is not None:
             more = shift.spread(rows, np.zeros((len(p), d, d)) if more is None else more)
         beside = 0.0 if more is None else np.einsum("tca,tab,tcb->tc", slope, more, slope)
-        limits = Limits(np.array([extremes.limit]), np.ones(1), mean[None]) if self.limits is None else self.limits
-        answer, each = mean @ self._gradient(symmetric, batch, rows, extremes), []
-        for limit, values in zip(limits.limit.tolist(), limits.mean, strict=True):
-            gradient = self._gradient(symmetric, batch, rows, replace(extremes, limit=limit))
-            # How log-odds of classes go with intercept and weights, (T C, Q).
-            by_class = np.einsum("tca,tqa->tcq", slope, gradient).reshape(-1, len(mean))
-            moved = np.einsum("tca,ta->tc", slope, values @ gradient - answer)
-            away = ((self.mean - mean) @ by_class.T).reshape(-1, *moved.shape) + moved
-            variance = np.einsum("mxq,xq->mx", by_class @ self.covariance, by_class).reshape(away.shape) * factor**2
-            each.append((away * factor, np.sqrt(np.maximum(variance + beside, 0.0))))
-        away, sd = (np.concatenate(part) for part in zip(*each, strict=True))
-        return np.outer(limits.probability, self.probability).ravel(), away, sd
+        # How log-odds of classes go with intercept and weights, (T C, Q).
+        gradient = np.einsum("tca,tqa->tcq", slope, self._gradient(symmetric, batch, rows)).reshape(-1, len(mean))
+        away = ((self.mean - mean) @ gradient.T).reshape(-1, *slope.shape[:2])
+        variance = np.einsum("mxq,xq->mx", gradient @ self.covariance, gradient).reshape(away.shape) * factor**2
+        return self.probability, away * factor, np.sqrt(np.maximum(variance + beside, 0.0))
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
         """Return the panel with one weight for each expert to which this posterior belongs."""
@@ -240,9 +211,9 @@ class Posterior(Tabular):
         """Return what subclasses add to the covariance of the answers' log-ratios, (T, K - 1, K - 1); None here."""
         return None
 
-    def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+    def _gradient(self, panel: Panel, batch: Batch, rows: slice) -> Array:
         """Derivatives of pooled log-ratios by intercept and weights, (T, K - 1 + N, K - 1); 0 if nobody answered."""
-        d, full = batch.classes - 1, debiased(panel, batch, rows, extremes)
+        d, full = batch.classes - 1, debiased(panel, batch, rows)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         answered = batch.some(rows).answered_by(panel.informative)
         return np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
@@ -365,10 +336,10 @@ def below(x: Array, bell: Array) -> Array:
     return np.asarray(np.where(x > 0, 1.0 - tail, tail))
 
 
-def debiased(panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+def debiased(panel: Panel, batch: Batch, rows: slice) -> Array:
     """Return moderated log-ratios less the prior's and less biases, (T, N, K - 1), missing ones imputed."""
     some = batch.some(rows)
-    return panel.parts.fill(extremes.deviation(some.contrasts(), some.base.absent))
+    return panel.parts.fill(panel.settings.extremes.deviation(some.contrasts(), some.base.absent))
 
 
 def answer_rows(answers: npt.ArrayLike, k: int) -> Array:

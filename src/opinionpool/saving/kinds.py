@@ -20,7 +20,7 @@ from opinionpool.learning.fitted import FittedPanel, LeftOut
 from opinionpool.learning.hierarchy import MarginalFeatures
 from opinionpool.learning.levels import Coding
 from opinionpool.learning.members import Members
-from opinionpool.learning.posterior import Limits, Posterior
+from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
@@ -159,8 +159,6 @@ def _check_posterior(posterior: Posterior) -> None:
     demand(size["m"] and total <= ROUNDING, "the probabilities of normals should sum to 1")
     for covariance in posterior.covariance:
         _check_positive(covariance, "the covariance of the weights")
-    if posterior.limits is not None:
-        sized(posterior.limits, "limit l +, probability l +, mean l s", s=size["s"])
     right = len(posterior.value) == len(posterior.hyperparameter) == size["h"]
     demand(right, "each hyperparameter should have a value, and probabilities before and after")
 
@@ -356,8 +354,7 @@ PARTS = (
     replace(Kind.of("parts", Parts), make=_parts, optional=("source",)),
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
-    Kind.of("limits", Limits),
-    Kind.of("posterior", Posterior, _check_posterior),
+    replace(Kind.of("posterior", Posterior, _check_posterior), retired=("limits",)),
     Kind.of("members", Members, _check_members),
     Kind.of("left-out", LeftOut, _check_left_out),
     replace(
@@ -370,8 +367,8 @@ PARTS = (
     ),
     Kind.of("coding", Coding, _check_coding),
     Kind.of("class-weights", ClassWeights),
-    Kind.of("class-posterior", ClassPosterior, _check_class_posterior),
-    Kind.of("crowd-posterior", CrowdPosterior, _check_crowd_posterior),
+    replace(Kind.of("class-posterior", ClassPosterior, _check_class_posterior), retired=("limits",)),
+    replace(Kind.of("crowd-posterior", CrowdPosterior, _check_crowd_posterior), retired=("limits",)),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     _of_any_release(
