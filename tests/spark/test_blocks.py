@@ -1,5 +1,6 @@
-"""Arrow batches to blocks of events x experts."""
+"""Arrow batches to blocks of events x experts; and what there is without pyspark."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import opinionpool as op
+import opinionpool.spark as ops
 from opinionpool.scales import Scale
 from opinionpool.spark import blocks
 from opinionpool.spark.blocks import read_blocks
@@ -194,3 +196,21 @@ def test_long_priors_of_classes():
     rows["prior"] = pa.array([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], None], pa.list_(pa.float64()))
     with pytest.raises(op.CellError, match="rows about event 'a' have different priors"):
         list(read_blocks([pa.RecordBatch.from_pydict(rows)], layout))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda: ops.summarize(None, ["ann"]), lambda: ops.pool(None, None), lambda: ops.scores(None, ["ann"]),
+     lambda: ops.rates(None, None, "system"), lambda: ops.PoolEstimator],
+)  # fmt: skip
+def test_without_pyspark_an_error_names_the_extra(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.delitem(sys.modules, "opinionpool.spark.ml", raising=False)
+    with pytest.raises(op.OpinionPoolError, match=r"pip install .*\[spark\]"):
+        call()
+
+
+def test_names():
+    assert set(dir(ops)) == {"PoolEstimator", "PoolModel", "pool", "rates", "scores", "summarize"}
+    with pytest.raises(AttributeError, match="no attribute 'sumarize'"):
+        ops.sumarize  # noqa: B018
