@@ -417,7 +417,7 @@ class Spread:
 
     @property
     def _room(self) -> int:
-        """Number of further mistakes that there may be among levels; below 0 if there are too many."""
+        """Number of values that are no levels but may still be mistakes; below 0 if there are too many for that."""
         return self._few - self._others + (self.halves if self.halved else 0)
 
     @property
@@ -432,7 +432,7 @@ class Spread:
 
     @property
     def halved(self) -> bool:
-        """Whether levels come in half points, such as 2.5."""
+        """Whether half points such as 2.5 occur among the levels, the whole numbers from 0 to 10."""
         return self._few < self.halves <= sum(self.levels)
 
     @property

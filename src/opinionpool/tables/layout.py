@@ -109,7 +109,7 @@ def find_layout(
 
 
 def _mixed(choice: Choice) -> Iterator[_Way]:
-    """Yield the way to read fractions beside columns of scores or verdicts, each of these on a scale of its own."""
+    """Yield the way to read columns of fractions beside columns of scores or verdicts, each of these by its scale."""
     able = [c for c in choice.free if c in choice.numbers or ("score" in c.says and c.forecasts)]
     scores = [c for c in able if c.unit == "scale" and not c.binary]
     if scores and any(c.fractions for c in able):
@@ -119,7 +119,7 @@ def _mixed(choice: Choice) -> Iterator[_Way]:
 
 
 def _verdicts(choice: Choice) -> Iterator[_Way]:
-    """Yield ways to read columns called as outcomes, or votes of 0 and 1, as verdicts: all on one scale, else each."""
+    """Yield ways to take columns of words, or of 0 and 1, for experts' verdicts: all on one scale, else one column."""
     found = choice.profile.recognised(("outcome",))
     alike = {c.name: c.words.values for c in choice.free if c.name in found and not c.roles}
     shared = Scale.of_verdicts([*{*chain(*alike.values())}]) if len(alike) > 1 else None
@@ -135,7 +135,7 @@ def _verdicts(choice: Choice) -> Iterator[_Way]:
 
 
 def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
-    """Yield the way to read a table whose columns have `scales` and whose forecasts are `forecasts`, if one fits."""
+    """Yield the way to read a table in which columns have `scales` and `forecasts` are the forecasts, if that fits."""
     given = choice.given_roles
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
@@ -190,7 +190,7 @@ def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
 
 
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each `_meaning`; those `within` or `_outdone` by another are left out."""
+    """Return one reading for each meaning (forecasts and events), without those of which another one is better."""
     found: dict[object, Reading] = {}
     for reading in readings:
         found.setdefault(_meaning(choice, reading), reading)
@@ -233,7 +233,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 
 def _rejected(choice: Choice) -> Reading | None:
-    """Return the reading with fewest guesses that is not offered as it might do harm; None if there is none."""
+    """Return the reading with the fewest guessed roles among those not offered because of harms; None without any."""
     able = sorted(choice.readings(loose=True), key=lambda one: (_guesses(choice, one), len(one.harms)))
     return next((one for one in able if one.harms), None)
 
@@ -258,7 +258,7 @@ def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
 
 
 def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
-    """Positions of candidates for `role`, one of `FACTS`, by header; copies of the first of them are left out."""
+    """Positions of columns that by header may have `role`, a fact such as topic; copies of the first are left out."""
     look, event = choice.profile, reading.roles.get("event", ())
     if role in choice.given or role == "order":
         return list(choice.given.get(role, ()))

@@ -127,7 +127,7 @@ class Meanings:
 
     @cached_property
     def shared(self) -> list[Column]:
-        """Columns of two or more distinct words, but no forecasts, whose header the table of outcomes has too."""
+        """Columns, with two or more distinct words and not of forecasts, whose header the table of outcomes has too."""
         return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     @cached_property

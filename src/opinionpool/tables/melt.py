@@ -119,7 +119,7 @@ def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
 
 
 def merged(words: Words) -> Words:
-    """Return a column in which the most frequent of names that differ only in case, blanks or Unicode form is for all.
+    """Return a column with names that differ only in case, blanks or Unicode form replaced by the most frequent one.
 
     >>> from opinionpool.tables.table import encode
     >>> merged(encode(["Ann", "bob", "ANN ", "Ann"])).values
