@@ -43,7 +43,7 @@ class Agreement:
     def among(
         cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool = False
     ) -> Agreement:
-        """Experts' agreement, from log-ratios less the prior's, `contrasts` (M, K - 1), of M forecasts on T events."""
+        """Agreement by the contrasts (M, K - 1) of M forecasts; `options`: whether events have options of their own."""
         sums = _Sums.of(event, expert, contrasts, weight, experts, options=options)
         count = np.maximum(sums.count, 1.0)
         spread = np.sqrt(np.maximum(sums.own / count, 0.0))
@@ -77,10 +77,11 @@ def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
 
 
 def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
-    """Lower bound of the errors' correlation, (r − m)/(1 − m), where r is the mean correlation of forecasts.
+    """Lower bound of the correlation of experts' errors, (r − m)/(1 − m); r is the correlation of their contrasts.
 
-    The share m = μ*/(μ* + K) of the variance of calibrated log-ratios less the prior's is due to the outcome; the
-    accuracy μ* is taken to be at least 2, as experts who agree little may just know little.
+    The share m = μ*/(μ* + K) of the contrasts' variance is due to the outcome if contrasts are calibrated and have mean
+    squares `square`; the accuracy μ* is taken to be at least 2, as experts who agree little may just know little. The
+    mean correlation r is by `sums` and by the standard deviations `spread` of contrasts.
     """
     size = float(spread * (spread.sum() - spread) @ sums.count) / max(len(spread) - 1, 1)
     found = float(sums.product @ (spread > 0)) / size if size > 0 else 0.0
@@ -101,7 +102,7 @@ def _shrunken(values: Array, seen: Array, worth: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums for each expert's correlation with the mean of the others, over the events that others forecast, too."""
+    """Sums over events to correlate each expert's contrasts with the mean contrasts of the other experts."""
 
     count: Array  # (N,); weight of the events
     # own, others, product: (N,); squares of the expert's contrasts, of the others' mean contrasts, and products of both

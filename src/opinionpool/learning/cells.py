@@ -34,7 +34,7 @@ class Cells:
     forecast: Index | None = None  # (M,); number of the forecast that each row is of; None if all rows differ in it
 
     def and_then(self, *others: Cells) -> Cells:
-        """Return these rows, then those of `others`, each with all open forecasts and another assumed outcome."""
+        """Return these rows and those of `others`, each of which has all open forecasts with one assumed outcome."""
         every, rows, size = (self, *others), len(self.event), len(others[0].event)
         events = np.cumsum([0, *(each.events for each in every)]).tolist()
         return replace(
@@ -61,7 +61,7 @@ class Cells:
 
     @property
     def rows(self) -> float:
-        """Number of log-ratios of all forecasts, each weighted."""
+        """Number of log-ratios in all rows (of a row: K - 1, or its event's number of options less 1), weighted."""
         return float(self.weight @ self.free[self.event])
 
     def squares(self, values: Array) -> Array:
@@ -70,13 +70,13 @@ class Cells:
         return np.asarray(inner(values, values) / free)
 
     def with_contrasts(self, contrasts: Array) -> Cells:
-        """Return these rows with other `contrasts`, (M, K - 1), without computing sums of signatures again."""
+        """Return a copy with other `contrasts`, (M, K - 1), which reuses the sums that do not depend on contrasts."""
         found = copy(self)
         vars(found)["contrasts"] = contrasts
         return found
 
     def by_expert(self, values: Array) -> Array:
-        """Return the weighted sums over each expert's rows of `values` (M, ...), (N, ...)."""
+        """Sums (N, ...) of `values` (M, ...) over the rows of each expert, each row weighted."""
         if self._complete:
             return np.asarray(self.weight[:: self.experts] @ values.reshape(self.events, -1)).reshape(
                 -1, *values.shape[1:]
@@ -102,11 +102,11 @@ class Cells:
 
     @cached_property
     def counted(self) -> tuple[Array, Array, Array]:
-        """Weighted numbers of each expert's rows, (N,), and sums of their signatures and of these' squared lengths."""
+        """Weighted sums over each expert's rows: of 1, of signatures (N, K - 1), of squared lengths of signatures."""
         return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
 
     def regressions(self, values: Array) -> Regressions:
-        """Return sums to regress log-ratios `values` (M, K - 1) on signatures, which point to outcomes, by expert."""
+        """Sums over each expert's rows to regress log-ratios (M, K - 1) on signatures, which point to outcomes."""
         count, signature, square = self.counted
         return Regressions(count, signature, self.by_expert(values), square, self.by_expert(inner(self.signs, values)))
 
@@ -121,13 +121,13 @@ class Cells:
         return self.by_event(self.weight) / np.maximum(self.number, 1.0)
 
     def by_event(self, values: Array) -> Array:
-        """Return the unweighted sum over each event's rows of `values` (M,), (T,)."""
+        """Sums (T,) of `values` (M,) over the rows of each event, unweighted."""
         if self._complete:
             return np.asarray(values.reshape(self.events, -1).sum(axis=1))
         return np.bincount(self.event, weights=values, minlength=self.events).astype(np.float64)
 
     def of_forecast(self, values: Array) -> Array:
-        """For each row, the sum of `values` (M, ...) over all rows of the row's forecast."""
+        """For each row, the sum of `values` (M, ...) over all rows of its forecast (several if the event is open)."""
         if self.forecast is None:
             return values
         columns = values.reshape(len(values), -1).T
@@ -136,7 +136,7 @@ class Cells:
 
     @property
     def lost_weight(self) -> Array:
-        """Weight that each row loses when its forecast is left out, (M,); the rows of one forecast lose at most 1."""
+        """Weight that each row loses when its forecast is left out, (M,); all rows of a forecast lose at most 1."""
         return np.asarray(self.weight / np.maximum(self.of_forecast(self.weight), 1.0))
 
 
@@ -146,12 +146,12 @@ def inner(a: Array, b: Array) -> Array:
 
 
 def products(cells: Cells, values: Array) -> tuple[Array, ...]:
-    """Return each row's terms of the sums in `Regressions`, in the order of its fields, for `values` (M, K - 1)."""
+    """Return, for each row and its log-ratios, `values` (M, K - 1), the terms that the fields of `Regressions` sum."""
     return np.ones(len(values)), cells.signs, values, cells.lengths, inner(cells.signs, values)
 
 
 def without_forecast(sums: Regressions, cells: Cells, values: Array) -> Regressions:
-    """Return the sums for a regression per row, (M,): `sums` of the row's expert without the row's forecast."""
+    """Return sums for M regressions: for each row, `sums` of the row's expert less the terms of the row's forecast."""
     own, lost_weight = cells.expert, cells.lost_weight
 
     def less(total: Array, each: Array) -> Array:

@@ -92,16 +92,20 @@ class ClassWeights:
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
-    def roots(self, together: float, deviation: float) -> Array:
-        """Prior standard deviations, (P,): 1 for the intercept, `together` for mean weights, else `deviation`."""
+    def prior_sds(self, together: float, deviation: float) -> Array:
+        """Prior standard deviations of the coefficients, (P,): 1 for the intercept, else `together` or `deviation`.
+
+        The sd `together` is for coefficients of the experts' mean forecast, `deviation` for those of differences
+        between experts.
+        """
         d, own = self.free, (len(self.first) - 1) * self.free
         return np.repeat([1.0, together, deviation], [d, d * d, own * d])
 
     def features(self, contrasts: Array) -> Array:
         """Regressors (T, F) in which the answers' log-ratios are linear; 0 for events that nobody answered.
 
-        They are an intercept, what the experts forecast on average, and how they differ in V - 1 orthonormal
-        directions. Coefficients are a matrix (F, K - 1), times `turn`.
+        The regressors are an intercept, the experts' mean forecast, and differences between the experts' forecasts in V
+        - 1 orthonormal directions. Log-ratios are regressors times a matrix (F, K - 1) of coefficients, times `turn`.
         """
         own = contrasts[:, self.informative]
         full = self.panel.parts.subset(self.informative).fill(own - self.bias)[:, self.first]
@@ -115,7 +119,7 @@ class ClassWeights:
 
     @cached_property
     def turn(self) -> Array:
-        """Matrix (K - 1, K - 1) from orthonormal coordinates, in which all classes are alike, to log-ratios."""
+        """Matrix (K - 1, K - 1) that maps orthonormal coordinates, in which no class is special, to log-ratios."""
         return unwhitened(np.eye(self.free))
 
     @cached_property
@@ -124,7 +128,7 @@ class ClassWeights:
         return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
 
     def matrices(self, coefficients: Array) -> Array:
-        """Matrices A_i (V, K - 1, K - 1) by which each of V experts' forecasts adds to the answer's log-ratios."""
+        """Matrices A_i (V, K - 1, K - 1): expert i adds to the answer's log-ratios the expert's contrasts times A_i."""
         n, d = len(self.first), self.free
         blocks = coefficients[d:].reshape(n, d, d)
         beyond = believed_slope(n) / n * blocks[0] + np.tensordot(self.between, blocks[1:], 1)
@@ -159,7 +163,7 @@ class ClassWeights:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassPosterior(Posterior):
-    """Posterior of a panel whose weights differ between classes: of mean weights and, independently, of differences.
+    """Posterior of weights that differ between classes: of means over classes and, independently, of differences.
 
     Attributes
     ----------
@@ -242,9 +246,9 @@ def with_class_model(
     class_model: str,
     every: Blocks | None,
 ) -> FittedPanel:
-    """Return `learned` with weights that differ between classes, if `class_model` is "full" or outcomes favour this.
+    """Return `learned` with weights that differ between classes, if `class_model` is "full" or outcomes support that.
 
-    `data` are those of `learned`, or a sample; then `every` returns all resolved events in blocks.
+    `data` are the forecasts behind `learned`; if they are only a sample, `every` returns all resolved events in blocks.
 
     Raises
     ------
@@ -301,7 +305,7 @@ def _alternatives(
     topics: TopicEffects | None,
 ) -> Alternatives:
     """Fits for each of `CLASS_SPREADS`, to the events `rows` of `data`, or to all blocks of `every` if given."""
-    roots = [weights.roots(*each) for each in CLASS_SPREADS]
+    roots = [weights.prior_sds(*each) for each in CLASS_SPREADS]
     one = None if every else _design(weights, data, rows, topics)
 
     def designs() -> Iterator[Design]:
@@ -323,7 +327,7 @@ def _alternatives(
 
 
 def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: TopicEffects | None) -> Design:
-    """Regression of outcomes of the events `rows`, whose offsets are answers by equal weights for all classes."""
+    """Regression of outcomes of events `rows` on features; offsets are the answers if weights are equal by class."""
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
     beyond = weights.pooled(believed)
     if topics is not None and data.topics is not None:

@@ -71,7 +71,10 @@ CONSTANT = 10, 1
 
 @dataclass(frozen=True)
 class Model:
-    """Assumption on the correlation of a crowd's errors: one for all pairs, or nested evidence."""
+    """Assumption on the correlation of a crowd's errors: one for all pairs of experts, or nested evidence.
+
+    Evidence is nested if what the less accurate of two experts knows is a blurred copy of what the other knows.
+    """
 
     nested: (
         bool  # whether what the weaker of two knows is a blurred copy of what the stronger knows; else one correlation
@@ -87,7 +90,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Log-ratios of T events by the experts together: log-ratios less the prior's, summed with weights."""
+    """Weighted sum of the experts' contrasts on each of T events, and the sum of their weights on that event."""
 
     contrasts: Array  # (T, K - 1)
     weights: Array  # (T,); sum of the experts' weights
@@ -134,7 +137,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     if len(duplicates.first) < len(data.experts):
         distinct = believed.among(duplicates.source, len(duplicates.first))
         found = crowd_fit(_distinct(data, duplicates), distinct)
-        return found and found.of_all(duplicates, believed)
+        return found and found.with_duplicates(duplicates, believed)
     resolved, used = data.resolved[data.event], data.weight[data.event] > 0
     if not (used & resolved).any():
         return None
@@ -173,7 +176,7 @@ def _with_open(
 def _without_folds(
     fitted: _AtLimit, unresolved: SparseContrasts, prior: tuple[Nodes, Believed]
 ) -> Iterator[tuple[Index, Hierarchy]]:
-    """Yield for each of `FOLDS` folds of resolved events: numbers of its forecasts, and the crowd fitted without it."""
+    """Yield, for each of `FOLDS` folds of resolved events, the numbers of its forecasts and a fit without the fold."""
     task, fold = fitted.task, np.empty(len(fitted.task.outcomes), dtype=np.intp)
     fold[np.argsort(_sizes(fitted.cells), kind="stable")] = np.arange(len(fold)) % FOLDS
     for each in range(FOLDS):
@@ -192,7 +195,7 @@ def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
 def _extremes(
     task: SparseContrasts, prior: tuple[Nodes, Believed], limit: float | None
 ) -> tuple[Extremes, Hierarchy | None]:
-    """Limit to which extremes are moderated, `limit` or the mean over `LIMITS`; and a start for the next fit."""
+    """Limit to which extremes are moderated: `limit`, if None a mean over `LIMITS`; and where to start the next fit."""
     if limit is not None:
         return Extremes(limit), None
     start, score = None, []
@@ -268,7 +271,7 @@ class _AtLimit:
 
     @cached_property
     def judged(self) -> tuple[Index, SparseContrasts, Cells]:
-        """Resolved events on which alternative panels are compared, at most `JUDGING`: rows, data and forecasts."""
+        """Forecasts on at most `JUDGING` resolved events, to compare panels: numbers, contrasts, regression rows."""
         task, weight = self.task, self.task.weight
         if weight.sum() <= JUDGING:
             return np.arange(len(task.event)), task, self.cells
@@ -296,7 +299,7 @@ class _AtLimit:
         return Pooled.by(model, self.judged[2], features).times(1.0 / self.sum)
 
     def features_otherwise(self, worth: float) -> Features:
-        """Bias, contrast, spread of each forecast's expert without that forecast or its fold, shrunken by `worth`."""
+        """Features (M,) of each forecast's expert, learned without the forecast or its fold; shrunken by `worth`."""
         judged, _, cells = self.judged
         found = self.otherwise.among(judged).features(worth)
         for rows, crowd in self.without:
@@ -316,7 +319,7 @@ class _AtLimit:
         return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
 
     def of_worths(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
-        """Data and prior to compare panels: one for each of the `kinds` of correlation and shrinkage (`WORTHS`)."""
+        """Data and prior to compare panels: one for each shrinkage in `WORTHS` and each of `kinds` (True: nested)."""
         otherwise = [(each, self.features_otherwise(each)) for each in WORTHS]
         panels = [
             self.by_features(self.model(self.crowd.features(worth), nested=kind), features)
@@ -327,13 +330,13 @@ class _AtLimit:
         return self.observed(panels), self.nodes(prior)
 
     def worths(self, kinds: tuple[bool, ...]) -> Array:
-        """Posterior probability of each strength of shrinkage in `WORTHS`, (W,), summed over `kinds` of correlation."""
+        """Posterior probability of each strength of shrinkage in `WORTHS`, (W,); `kinds` are as in `of_worths`."""
         fit = fit_nodes(*self.of_worths(kinds), covariances=False)
         return np.asarray(fit.joint.sum(axis=1).reshape(len(kinds), -1).sum(axis=0))
 
     @cached_property
     def chosen(self) -> tuple[Array, tuple[Model, ...], Features, Array]:
-        """Probabilities of shrinkage strengths; two correlation models; experts' features; contrasts by agreement."""
+        """Probabilities of `WORTHS`, two correlation models, experts' features, contrasts implied by agreement."""
         worths = self.worths((False, True))
         features = averaged(self.crowd.features, worths)
         models = tuple(self.model(features, nested=each) for each in (False, True))
@@ -343,7 +346,7 @@ class _AtLimit:
 
     @property
     def panels(self) -> list[Pooled]:
-        """Forecasts on `judged` events pooled by A panels with accuracies by agreement and two with learned ones."""
+        """Forecasts on `judged` events pooled by each panel: some with accuracies by agreement, then two learned."""
         worths, models, features, agreeing = self.chosen
         otherwise, cells = averaged(self.features_otherwise, worths), self.judged[2]
         own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
@@ -375,7 +378,7 @@ class _AtLimit:
         return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
 
     def reuse_correction(self) -> float:
-        """Factor from 0 to 1 on open events' answers, as their forecasts were also used to learn about experts."""
+        """Factor from 0 to 1 that shrinks answers on open events, whose forecasts were also used to judge experts."""
         if self.opened is None:
             return 1.0
         worths, models, features, _ = self.chosen
@@ -451,7 +454,7 @@ def _together(common: Parts, nested: Parts) -> Parts:
 
 
 def _sizes(cells: Cells) -> Array:
-    """Squares of log-ratios less the prior's, summed by event, (T,), along which a sample is spread, ties broken."""
+    """Sum over each event's forecasts of squared contrasts, (T,), changed slightly by expert so that few sums tie."""
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])

@@ -40,14 +40,14 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """Posterior from `fit` for B `panels`: their contrasts (B, N), mask of nested ones (B,), parameters."""
+        """Posterior from `fit`; `panels` are the contrasts of B panels (B, N), which are nested, their parameters."""
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))
         return cls.with_rows(fit, rows, shift=shift, variance=variance, turn=turn, **about)
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Bounds, (N,) each, of the weights' credible intervals if all experts answer, less the mean weights."""
+        """Bounds of the credible interval of each weight less the weight's mean, (N,) each, if all experts answer."""
         sd = self.weight_sd(experts)
         low, high = (
             quantile(np.ones(1), np.zeros((1, len(sd))), sd[None], q) for q in ((1 - level) / 2, (1 + level) / 2)
@@ -66,8 +66,8 @@ class CrowdPosterior(Posterior):
         own = self.variance[1] * (2.0 / (left * scale**2)) ** 2 * self.parts[0].informative
         return np.asarray(np.sqrt(np.maximum(of_panels, 0.0) + own))
 
-    def of_all(self, duplicates: Duplicates) -> Self:
-        """Return the posterior for all experts, from this one, in which duplicates are one expert."""
+    def with_duplicates(self, duplicates: Duplicates) -> Self:
+        """Return a posterior for all experts; in this one, each group of duplicates is a single expert."""
         contrast, variance = (duplicates.rows(each.T).T.copy() for each in (self.contrast, self.variance))
         parts = tuple(duplicates.parts(part) for part in self.parts)
         return replace(self, contrast=contrast, parts=parts, variance=variance)

@@ -57,8 +57,9 @@ def default_fit(
 ) -> DefaultFit:
     """Fit the default pool to contrasts (log-ratios less the prior's), with or without resolved events.
 
-    If `data` are a sample, which decides on dependence and biases, `every` returns all resolved events in blocks.
-    With `answers_only`, neither posterior covariances nor the experts' marginal features are computed.
+    If `data` are a sample, dependence and biases are learned from it, weights from all resolved events, which `every`
+    returns in blocks. With `answers_only`, neither posterior covariances nor the experts' marginal features are
+    computed.
 
     Raises
     ------
@@ -82,13 +83,13 @@ def default_fit(
     else:
         all_rows = every and (lambda: (block.among(duplicates.first, away) for block in every()))
         found = _learned(data.on(used).believing(away), believed, answers_only=answers_only, every=all_rows)
-    return found.of_all(duplicates, of_all)
+    return found.with_duplicates(duplicates, of_all)
 
 
 def _distinct(
     data: DenseContrasts, believed: Believed, every: Blocks | None = None
 ) -> tuple[Duplicates, DenseContrasts, Believed, Array]:
-    """Duplicates among experts; forecasts and beliefs without duplicates; L° less the believed prior, (K - 1,)."""
+    """Duplicates; forecasts and beliefs without them; the prior's log-ratios L° less the believed prior's, (K - 1,)."""
     blocks = (block.contrasts for block in every()) if every else ()
     duplicates = Duplicates.among(data.contrasts, data.experts, believed.named, blocks)
     data = data.by(duplicates.first)
@@ -150,10 +151,10 @@ def _weighed(
     again: Callable[[DenseContrasts, Blocks | None], float],
     known: tuple[float, float],
 ) -> Members:
-    """Return `members` (the mixture of pools) with posterior shares, by all outcomes or by a decisive sample.
+    """Return the mixture `members` with posterior shares, by a sample's outcomes if they decide, else by all outcomes.
 
-    `rows` are the sample, `every` all events or None. `known` has the log pool's log marginal likelihood by all events
-    and by the sample; where events have other weights in comparisons, `again` computes it with these.
+    `rows` are the sample; `every` returns all events, or is None. `known` has the log pool's log marginal likelihood by
+    all events and by the sample; `again` computes it anew where events have other weights in comparisons.
     """
     among = rows.in_comparison
     of_all, of_sample = known if among is rows else (None, again(among, None))
@@ -171,7 +172,7 @@ def _weighed(
 def _compared(
     found: list[tuple[float, Array]], prior: tuple[float, ...], likelihoods: list[Likelihood], nodes: Nodes
 ) -> list[tuple[float, Array]]:
-    """Log marginal likelihood and mean weights by limit: of all events if several limits are likely, else `found`."""
+    """Log marginal likelihood and mean weights at each limit, by all events; `found`, if only one limit is likely."""
     probability = posterior_probabilities([score for score, _ in found], prior)
     still = probability > OPEN
     if np.count_nonzero(still) == 1:
@@ -185,7 +186,7 @@ def _compared(
 
 
 def _prior(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Array, Nodes]:
-    """Contrasts (N, K - 1) of experts' forecasts when they know nothing, and the prior of the weights.
+    """Contrasts (N, K - 1) that the forecasts of an uninformed expert would have, and the prior of the weights.
 
     Extremes are moderated to `limit`. If classes are ordered or rare, all experts seem biased against classes that are
     far from the others: a share of their common bias is taken for an error, and the uncertainty of this share adds to

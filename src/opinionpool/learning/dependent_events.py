@@ -38,9 +38,9 @@ WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 def independent_weight(
     forecasts: Forecasts, reference: Array, weight: Array, floor: float
 ) -> tuple[Array, Array | None, tuple[Note, ...]]:
-    """Event weights (T,) divided by the design effect of dependent events: for fits, for comparisons; and notes.
+    """Weights of events, (T,), reduced where events are dependent: for fits, for comparisons of answers; and notes.
 
-    Weights for comparisons of answers are None if nothing changes. Events depend within groups or, without groups, if
+    The weights for comparisons are None if no event is dependent. Events depend within groups or, without groups, if
     they closed or were resolved on one day. Events forecast on one day keep their weight, but if their residuals are
     alike, a note asks whether they closed then, too.
     """
@@ -70,12 +70,12 @@ def independent_weight(
 
 
 def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
-    """Number of independent events that each event of a group counts as, (G,): the least over the coefficients.
+    """How many independent events each event of a group counts as, (G,), by the coefficient for which they are fewest.
 
     Each of n events with a correlation of r counts as 1 / (1 + (n - 1) r), and as less if the first `days` groups,
     which are days, are correlated too. The logarithm is averaged over the posterior of r, so that one event moves it
-    little; `residuals` has, for each coefficient, score residuals (T, p) and how many of their columns are free;
-    `member` (T,) is each event's group.
+    little. For each coefficient, `residuals` has score residuals (T, p) and the number of their columns that vary
+    freely; `member` (T,) is each event's group.
     """
     size = np.bincount(member, weights=weight)
     grid = [(r, phi) for r in SHARED for phi in (LASTING if days > 1 and r > 0 else (0.0,))]
@@ -97,7 +97,7 @@ def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, wei
 
 
 def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Array, phi: Array) -> Array:
-    """Log marginal likelihood of score residuals `values` that correlate by r in a group, r phi^k k days later."""
+    """Log marginal likelihood of score residuals `values`, correlated by r within a group, by r phi^k k days apart."""
     size = np.bincount(member, weights=weight)
     means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
     inside = float(weight @ np.square(values - means[member]).sum(axis=1))
@@ -150,10 +150,10 @@ class _Answers(NamedTuple):
 def _residuals(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> tuple[list[tuple[Array, int]], Array]:
-    """Score residuals for intercept and for slope, each with how many of its columns are free; and gains (T, 1).
+    """Score residuals for intercept and slope, each with its number of free columns; and gains in log score, (T, 1).
 
-    Residuals are derivatives of the default pool's log-likelihood; a gain is the log probability of what happened by
-    the believed pool less that by the simple average.
+    Score residuals are derivatives of the default pool's log-likelihood. A gain is the log probability of the outcome
+    by the believed pool, less that by the simple average.
     """
     number, level = answers.number[used], answers.level[used]
     slope = believed_slope(number.astype(np.float64))

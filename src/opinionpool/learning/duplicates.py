@@ -34,8 +34,8 @@ FIRST, HEAD = 64, 1 << 16
 class Duplicates:
     """Which experts repeat another expert's forecasts: a map from N experts to V distinct ones.
 
-    Experts without any forecast have the mean features of the others, scaled by the beliefs about them. If all other
-    experts are constant, each expert without forecasts is distinct.
+    An expert without forecasts gets the mean features of the others, scaled by the prior beliefs about this expert. If
+    all other experts are constant (always say the same), each expert without forecasts is distinct.
     """
 
     source: npt.NDArray[np.intp]  # (N,); the distinct expert behind each, `CONSTANT` or, without any forecast, `NEW`
@@ -74,7 +74,7 @@ class Duplicates:
         experts: tuple[str, ...],
         several: tuple[int, int] = SEVERAL,
     ) -> Duplicates:
-        """Find duplicates in the log-ratios `contrast` (M, K - 1); `several` equal ones make an expert constant."""
+        """Find duplicates in log-ratios (M, K - 1); `several` equal ones, or ones equal to the prior, are constant."""
         return cls._by(_Statements.of(event, expert, contrast, len(experts)), experts, None, several)
 
     @classmethod
@@ -226,10 +226,11 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
 
 
 def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Index]:
-    """How much each of M forecasts counts, 1 / m for m duplicates, and a number that duplicates share, (M,) each.
+    """Weight of each of M forecasts, 1 / m for m duplicates, and the number of its group of duplicates, (M,) each.
 
-    Duplicates' forecasts on one event count as 1 in total, those of constant experts as 0. `source` (N,) is the
-    distinct expert behind each expert; an expert who had no forecast when duplicates were sought is distinct.
+    Duplicates' forecasts on one event count as 1 in total, those of constant experts as 0. `source` (N,) is the number
+    of the distinct expert whom each expert repeats; experts without a forecast when duplicates were sought are
+    distinct.
 
     >>> counted_once(np.array([0, 0, 0, 1]), np.array([0, 1, 2, 0]), np.array([0, 0, CONSTANT]))[0].tolist()
     [0.5, 0.5, 0.0, 1.0]

@@ -37,7 +37,7 @@ MANY, LEVERAGE, EXTREME, SLOPES = 1000, 0.9, 4.0, (0.1, 10.0)
 
 
 class LeftOut(NamedTuple):
-    """Log-likelihood ratios of R resolved events, each by intercept and weights learned without that event."""
+    """Leave-one-out answers about R resolved events: log-ratios less the prior's, by a fit without the event."""
 
     ratios: Array  # (R, K - 1); of the log pool's answers without the prior
     outcomes: Index  # (R,)
@@ -101,7 +101,7 @@ class FittedPanel(Tabular):
 
     @cached_property
     def left_out(self) -> LeftOut | None:
-        """Likelihood ratios of resolved events by fits without each event; None if the posterior is unknown."""
+        """Answers about resolved events by fits without the event (leave-one-out); None if the posterior is unknown."""
         if isinstance(self.known, Problem):
             return None if self.posterior is None else left_out(self.panel, self.posterior, self.known)
         return self.known
@@ -133,7 +133,7 @@ class FittedPanel(Tabular):
 
     @property
     def features(self) -> PoolingPanel | MarginalFeatures:
-        """Bias, calibration and accuracy of each expert: by its own forecasts if these were fitted, else as `panel`."""
+        """Bias, calibration and accuracy of each expert: from the expert's own forecasts if known, or by `panel`."""
         return self.panel if self.marginal is None else self.marginal
 
     @property
@@ -230,7 +230,7 @@ class FittedPanel(Tabular):
     def completed(
         self, p: Array, forecasts: Forecasts, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Return the answers `p` of the panel to `forecasts`, discounted by age, with topic effects and other pools."""
+        """Return the log pool's answers `p` with topic effects and other pools; `forecasts` are discounted by age."""
         topics = None if self.topics is None else forecasts.topics
         if topics is None and self.members is None:
             return p
@@ -328,10 +328,10 @@ class FittedPanel(Tabular):
 
 
 def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> LeftOut | None:
-    """Approximate leave-one-out ratios of resolved events or a sample (Rad & Maleki 2020); None if there are none.
+    """Approximate leave-one-out answers about resolved events or a sample (Rad & Maleki 2020); None if there are none.
 
-    Leaving out an event with probabilities p, curvature W = diag(p) − pp' and variance A = Z'VZ of its log-ratios
-    changes its log-ratios by −A(y − p)/(1 − tr WA), y being its outcome as 0s and 1.
+    An event has probabilities p, an outcome y of 0s and a 1, and log-ratios with posterior covariance A. Without this
+    event, its log-ratios change by −A(y − p)/(1 − tr WA), where W = diag(p) − pp'.
     """
     k, d = len(problem.classes), len(problem.classes) - 1
     problem = problem.select(problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0))

@@ -80,7 +80,7 @@ class MarginalFeatures(Features):
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of experts' biases, contrasts and variances; worths of beliefs, in events; N = 1 if all alike."""
+    """Prior means of experts' biases, contrasts, variances; events that beliefs count as. N = 1 if all are alike."""
 
     bias: Array  # (N, K - 1); whitened
     # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance
@@ -99,7 +99,7 @@ class Centre:
 
     @property
     def common(self) -> Centre:
-        """Prior means shared by all experts: means over experts of the prior means, least of the worths; N = 1."""
+        """Prior means averaged over experts, which count as many events as the beliefs that count least; N = 1."""
         means = (each.mean(axis=0, keepdims=True) for each in (self.bias, self.contrast, self.variance))
         return Centre(*means, *(each.min(keepdims=True) for each in (self.bias_worth, self.worth)))
 
@@ -110,13 +110,13 @@ class Centre:
         return replace(self, bias=moved[0], contrast=moved[1])
 
     def ridge(self, worth: float, length: float, *, biased: bool) -> tuple[Array | float, Array]:
-        """Ridge penalties for `Regressions.solve`: prior means count as `worth` forecasts beside what beliefs count."""
+        """Ridge penalties of bias and contrast: the prior mean counts as `worth` forecasts plus the belief's worth."""
         return (worth + self.bias_worth if biased else np.inf), (worth + self.worth) * length
 
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Hierarchical fit: centres to which experts' bias, contrast and spread are shrunken, and the sums behind these."""
+    """Hierarchical fit: the centre towards which experts' bias, contrast and spread shrink, and sums over forecasts."""
 
     centre: Centre
     correlation: float  # of the errors of forecasts on an event
@@ -132,10 +132,10 @@ class Hierarchy:
     def learn(
         cls, cells: Cells, believed: Believed, worth: float, rounds: int = 1, start: Hierarchy | None = None
     ) -> Hierarchy:
-        """Fit the hierarchy: errors shared on an event, common features and experts' features are updated in turn.
+        """Fit the hierarchy: update, in turn, errors that an event's forecasts share, the centre, experts' features.
 
-        The common features count as `worth` forecasts beside each expert's own. The first round takes errors to be not
-        shared, unless `start` is the hierarchy for nearly the same forecasts.
+        The centre counts as `worth` forecasts beside each expert's own. In the first round, no errors are shared,
+        unless `start` is the hierarchy for nearly the same forecasts.
         """
         prior = Centre.of(believed, cells.contrasts.shape[1])
         for _ in range(rounds):
@@ -230,7 +230,7 @@ def believed_features(believed: Believed, d: int) -> MarginalFeatures:
 
 
 def _pulled(features: Features, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts (N,), shrunken further towards what beliefs worth more than `counted` events imply."""
+    """Contrasts (N,), shrunken again to beliefs worth over `counted` events; `own` is each expert's number of rows."""
     found = features.contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * features.spread**2 / 2.0),
@@ -261,7 +261,7 @@ def _expected(cells: Cells, bias: Array, contrast: Array) -> Array:
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
-    """Error that each forecast shares with the others on its event, (M, K - 1), expected from theirs by `rho`."""
+    """Error that each forecast shares with its event's other forecasts, (M, K - 1), expected from their `residual`."""
     scale = spread[cells.expert]
     others = cells.number[cells.event] - 1.0
     z = residual / scale[:, None]
@@ -270,7 +270,7 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
 
 
 def _variance_ratio(cells: Cells, squares: Array, prior: Centre) -> Array:
-    """Variance of errors over the believed one, (1,), shrunken to 1; all forecasts on an event count as one."""
+    """Variance of errors divided by the believed variance, (1,), shrunken to 1; an event's forecasts count as one."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
     worth = PANEL_WORTH + prior.worth

@@ -87,10 +87,10 @@ P = TypeVar("P", bound=Centred)
 
 
 def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> tuple[Levels, Array]:
-    """Return the posterior by one quadratic expansion of the log-likelihood, about a mode near it, and that mode.
+    """Return the posterior by a quadratic expansion of the log-likelihood about an approximate mode, and this mode.
 
-    The mode is under one normal prior with the mean and covariance of the prior `nodes`; `start` is where the search
-    for it starts, and does not change it.
+    The approximate mode is that under one normal prior, with the mean and covariance of the prior `nodes`. The search
+    for it begins at `start`, which does not change the result.
     """
     d, (middle, sd, vector) = nodes.free, nodes.moments
     mean, root = np.concatenate([np.zeros(d), middle]), np.zeros((design.size, design.size))
@@ -151,9 +151,9 @@ def fit_all(
 
 
 def evidence_near(fit: Fit, events: Observations | Likelihood, nodes: Nodes) -> float:
-    """Return the log marginal likelihood of events that differ in frequency from those of the fit.
+    """Return the log marginal likelihood of `events`: those of the fit, but with other frequencies.
 
-    Its difference from the fit's is that of two quadratic expansions about one point.
+    The fit's log marginal likelihood is changed by the difference between two quadratic expansions about one point.
     """
     assert fit.point is not None
     if isinstance(events, Observations):
@@ -165,7 +165,7 @@ def evidence_near(fit: Fit, events: Observations | Likelihood, nodes: Nodes) -> 
 
 
 def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: Array, small: float) -> tuple[P, Array]:
-    """Return the posterior by an expansion of the likelihood about its mean, found by Newton steps; and that mean.
+    """Return the posterior by an expansion of the likelihood about the posterior mean; and this mean, by Newton steps.
 
     `posterior` makes a posterior from an expansion; `small` is the length of the last step in standard deviations.
     """
@@ -179,7 +179,7 @@ def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: A
 
 
 def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, names: tuple[str, ...]) -> Fit:
-    """Posterior averaged over `pairs` of an alternative prior (node) and a sum of weights, which are along `basis`."""
+    """Posterior averaged over `pairs` (each a node and a sum of weights); their weights are coordinates in `basis`."""
     q, probability, node, total = found.about.cross.shape[2], pairs.probability, pairs.node, pairs.total
     d, means, whole = found.about.slope.shape[1] - 1, pairs.mean[:, :q], pairs.covariance
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
@@ -257,9 +257,9 @@ def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
 def _by_modes(
     found: Levels, pairs: Pairs, seen: tuple[Observations, Design], nodes: Nodes, *, covariances: bool
 ) -> Pairs:
-    """Return the posteriors `pairs` (by alternative prior and sum of weights) about their own modes, found by search.
+    """Return the posteriors `pairs`, each expanded about its own mode, which is searched for, and not about one point.
 
-    Slopes of topics multiply the common answer at the mean.
+    A topic's slope multiplies the answer without topics at the mean coefficients.
     """
     assert pairs.covariance is not None
     (observed, design), arrow, (g, size, q) = seen, found.about, found.about.cross.shape
@@ -294,14 +294,14 @@ def _by_modes(
 
 
 def _information(observed: Observations, design: Design, point: Array) -> float:
-    """Information in outcomes at coefficients `point`: Σ_t v_t K (1 − Σ_k p_tk²), 1 per log-ratio at even odds."""
+    """Information in outcomes at coefficients `point`: K Σ_t v_t (1 − Σ_k p_tk²), weights v and probabilities p."""
     p = softmax(design.ratios(point[None]))[0][0]
     unlike = 1.0 - (p**2).sum(axis=0) - (1.0 - p.sum(axis=0)) ** 2
     return float((observed.free + 1) * observed.weight @ unlike)
 
 
 def _basis(observed: Observations, nodes: Nodes) -> Array | None:
-    """Basis of the directions of weights that data or prior distinguish; None: all, or if beliefs differ by expert."""
+    """Basis of directions of weights that data or prior distinguish; None if all, or if beliefs differ by expert."""
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 

@@ -94,8 +94,8 @@ DIGITS = 9
 def contrary_events(forecasts: Forecasts) -> int:
     """Number of resolved events, if their forecasts point the wrong way as with swapped labels; else 0.
 
-    They do if they would suit the outcomes better with the classes in another order, by Student's t-test of each
-    event's mean log-probability beyond its average over events; forecasts that are merely biased do not count.
+    They do if the outcomes would be clearly likelier with the classes in another order, by Student's t-test on the
+    events' mean log-probabilities less their average over events; forecasts that are merely biased do not count.
 
     Examples
     --------

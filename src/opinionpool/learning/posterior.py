@@ -123,8 +123,8 @@ class Posterior(Tabular):
         within = np.einsum("m,mij->ij", self.probability, self.covariance)
         return np.asarray(within + (away.T * self.probability) @ away)
 
-    def of_all(self, duplicates: Duplicates) -> Self:
-        """Return the posterior for all experts, from this one, in which duplicates are one expert."""
+    def with_duplicates(self, duplicates: Duplicates) -> Self:
+        """Return a posterior for all experts; in this one, each group of duplicates is a single expert."""
         column, part = coefficients_of_all(duplicates.source, self.mean.shape[1])
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
         return replace(self, mean=self.mean.take(column, 1) * part, covariance=covariance)

@@ -46,8 +46,8 @@ class DefaultFit:
     members: Members | None = None  # None if beliefs are given, or events have options of their own
     topics: TopicEffects | None = None
 
-    def of_all(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
-        """The fit for all experts, with the beliefs `believed`, from this one, in which duplicates are one expert."""
+    def with_duplicates(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
+        """Return a fit for all experts, with the beliefs `believed`; here, a group of duplicates is one expert."""
         new, first, (n, d) = duplicates.new, duplicates.first, (len(duplicates.source), self.bias.shape[1])
         bias, centre, parts, marginal = believed.biases(d), self.extremes.centre, duplicates.parts(self.parts), None
         bias = np.where(new[:, None], bias - bias[first].sum(axis=0) / max(len(first), 1), 0.0)
@@ -57,7 +57,7 @@ class DefaultFit:
         if posterior is not None:
             # With nobody who says anything, all weights are 0.
             empty = Posterior(np.ones(1), np.zeros((1, d + n)), np.zeros((1, d + n, d + n)))
-            posterior = (posterior.of_all(duplicates) if len(first) else empty).mixed_with(members)
+            posterior = (posterior.with_duplicates(duplicates) if len(first) else empty).mixed_with(members)
         topics = self.topics and self.topics.spread_over(*coefficients_of_all(duplicates.source, d + len(first)))
         return replace(
             self,
