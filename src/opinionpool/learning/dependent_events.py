@@ -97,7 +97,7 @@ def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, wei
 
 
 def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Array, phi: Array) -> Array:
-    """Log marginal likelihood of score residuals `values`, correlated by r within a group, by r phi^k k days apart."""
+    """Log marginal likelihood of score residuals `values`, correlated by r in a group, r phi^k if k days intervene."""
     size = np.bincount(member, weights=weight)
     means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
     inside = float(weight @ np.square(values - means[member]).sum(axis=1))

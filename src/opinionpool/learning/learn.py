@@ -289,7 +289,7 @@ def _check_weights(panel: Panel, events: float) -> None:
 
 
 def _by_features(problem: Problem, beliefs: Beliefs | str, request: Request) -> bool:
-    """True if a crowd's weights follow from its features: not if they differ by class or beliefs name experts.
+    """True if a crowd's weights follow from its features: not if weights differ by class, or beliefs name experts.
 
     Raises
     ------

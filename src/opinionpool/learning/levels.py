@@ -126,7 +126,7 @@ class Coding:
 
 
 def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
-    """Probability that a 0 by each expert counts as, (N,), or (N, 1) if K > 2; 0 for experts who do not round."""
+    """Probability that replaces a forecast of 0 by each expert, (N,), or (N, 1) if K > 2; 0 if never rounding."""
     check_floor(floor, "floor")
     p, expert, least = forecasts.probabilities, forecasts.expert_index, np.full(len(forecasts.experts), np.inf)
     lower = np.minimum(p, 1.0 - p)[:, None] if p.ndim == 1 else p

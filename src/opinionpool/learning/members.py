@@ -55,7 +55,11 @@ class Members:
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
-        """The mixture after outcomes: `evidence` is the log pool's log-likelihood, `log_likelihoods` the others'."""
+        """Return the mixture after outcomes, with posterior shares by the log-likelihood under each answer.
+
+        `evidence` is the log pool's log-likelihood; `log_likelihoods` (1 + N,) are those of the average and of each
+        expert.
+        """
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
         score = [evidence, average, np.logaddexp.reduce(by_expert) - np.log(len(by_expert))]
         follow = posterior_probabilities(by_expert, 1.0)
@@ -99,11 +103,11 @@ class Members:
         return average, follow
 
     def normals(self, batch: Batch) -> tuple[Array, Array, Array]:
-        """The mixture as normals of log-odds, for intervals: shares (1 + M,), means and standard deviations (M, T, K).
+        """Return the mixture as normals of log-odds, for intervals: shares (1 + M,), means and sds (M, T, K).
 
-        The shares are of the log pool and of M normals: of the average and of experts to follow, whose log-odds beyond
-        the prior are uncertain by a log-normal factor. Where nobody answered, the normals are at the prior, or base
-        rate.
+        The first share is the log pool's, the other M are those of normals about the average or about the expert to
+        follow, whose log-odds beyond the prior are uncertain by a log-normal factor. Where nobody answered, normals are
+        at the prior, or base rate.
         """
         mean, sd, from_prior = np.empty((3, 2, len(batch.q), batch.classes))
         for rows in batch.blocks():

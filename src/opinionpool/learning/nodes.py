@@ -145,7 +145,7 @@ class Nodes:
         return tau[:, None, None] ** 2 * (np.eye(h.shape[1]) - h[:, :, None] * h[:, None, :])
 
     def across(self) -> tuple[Array, Array]:
-        """Direction h (B, N), scale τ (B,) of the weights' covariance given their sum, τ² (I − hh'), by node."""
+        """Direction h (B, N) and scale τ (B,) of the covariance τ² (I − hh') of weights given their sum, by prior."""
         v = self.direction
         return v / np.sqrt(np.einsum("bi,bi->b", v, v))[:, None], self.weight_sd
 

@@ -132,7 +132,7 @@ class ArraySource:
         return {}
 
     def problem(self) -> Problem:
-        """Return what to learn from: the same sample of events that `learn` draws from these forecasts.
+        """Return the sample of events to learn from, the same that `learn` draws; all events if they are few.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class _ArrayBlock(NamedTuple):
 
     @property
     def in_comparison(self) -> _ArrayBlock:
-        """Return the block itself, as independent events count alike in fits and in comparisons."""
+        """Return the block itself, as its events have the same weight in fits and in comparisons of pools."""
         return self
 
     @property
@@ -274,7 +274,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 
 class PartsSource:
-    """Source of forecasts that come in several parts, such as files: a problem of which a sample is kept in memory."""
+    """Source of forecasts that come in several parts, such as files; a sample of all events is kept in memory."""
 
     @staticmethod
     def of(parts: Iterable[Forecasts], prior: float | Array | None) -> Problem:

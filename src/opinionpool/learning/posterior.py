@@ -68,12 +68,12 @@ class Posterior(Tabular):
 
     @classmethod
     def of(cls, fit: Fit, nodes: Nodes, more: Sequence[tuple[str, str, float, float]] = ()) -> Self:
-        """Return the posterior of a fit to the prior `nodes`; `more` are rows on further hyperparameters."""
+        """Return the posterior from `fit` under the prior `nodes`; `more` are rows on further hyperparameters."""
         return cls.with_rows(fit, [*_hyperparameters(fit, nodes), *more])
 
     @classmethod
     def with_rows(cls, fit: Fit, rows: list[tuple[str, str, float, float]], **about: Any) -> Self:  # noqa: ANN401
-        """Return the posterior of a fit; `rows` are (hyperparameter, value, prior, posterior probability)."""
+        """Return the posterior from `fit`; `rows` are hyperparameters: name, value, prior, posterior probability."""
         assert fit.normals is not None
         names, values, *probabilities = zip(*rows, strict=True)
         prior, posterior = np.array(probabilities, dtype=np.float64)
@@ -106,7 +106,7 @@ class Posterior(Tabular):
         return {value: share for name, value, share in rows if name == "member"}
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Bounds, (N,) each, of the credible interval of each of N = `experts` weights, less the weight's mean."""
+        """Bounds of the credible interval of each of N = `experts` weights less the weight's mean, (N,) each."""
         mean = (self.mean - self.probability @ self.mean)[:, -experts:]
         sd = np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2)[:, -experts:], 0.0))
         low, high = (quantile(self.probability, mean, sd, q) for q in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
@@ -118,7 +118,7 @@ class Posterior(Tabular):
 
     @property
     def whole_covariance(self) -> Array:
-        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): mean of the normals' plus that of means."""
+        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): within normals and between their means."""
         away = self.mean - self.probability @ self.mean
         within = np.einsum("m,mij->ij", self.probability, self.covariance)
         return np.asarray(within + (away.T * self.probability) @ away)
@@ -185,7 +185,7 @@ class Posterior(Tabular):
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
     ) -> tuple[Array, Array, Array]:
-        """Posterior of log-odds less the answer's log-odds, as M normals: probabilities (M,), means and sds (M, T, C).
+        """Posterior of log-odds minus the answers, as M normals: probabilities (M,), means and sds (M, T, C each).
 
         C is K or, for two classes, 1: the second class only.
         """
@@ -220,7 +220,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """For each coefficient with duplicates: its number among those without duplicates, and its share of that one."""
+    """For each coefficient with duplicates: its number among those of distinct experts, and its share of that one."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])

@@ -88,7 +88,7 @@ class Feature:
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
-        """Beliefs about experts without duplicates: means over duplicates, weighted by worth, geometric if `logs`."""
+        """Beliefs about distinct experts: means over duplicates, weighted by worth; geometric means if `logs`."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
         assigned = source >= 0
         np.maximum.at(worth, source[assigned], self.worth[assigned])
@@ -233,7 +233,7 @@ class Believed:
         )
 
     def agreeing(self, agreement: Agreement) -> Believed:
-        """The beliefs with accuracies as `agreement` implies them, less so the more the user believes of these."""
+        """The beliefs with accuracies that `agreement` implies, unless the user's beliefs about accuracies count."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)
@@ -250,7 +250,7 @@ class Believed:
 
     @property
     def _guided(self) -> float:
-        """Factor on the exponent of agreement: 1 without beliefs about accuracies, near 0 if they count much."""
+        """Exponent of accuracies implied by agreement: 1 without beliefs about accuracy, near 0 if they count much."""
         return WORTH / (WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
@@ -274,7 +274,7 @@ class Believed:
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
-    """Return the belief about the accuracy mu*, from the measure that was given; a relative one is times `base`."""
+    """Return the belief about the accuracy mu* by the measure given; a relative accuracy is multiplied by `base`."""
     relative = beliefs.get("relative_accuracy")
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
 

@@ -105,7 +105,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Counts of events and forecasts in a source, of all even if only a sample of the events is in memory."""
+    """Counts of all events and forecasts in a source, even if only a sample of the events is in memory."""
 
     events: Array  # (K,); weight of the resolved events by outcome
     counts: Array  # (N,); weight of each expert's forecasts on resolved events
@@ -115,7 +115,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over all events of a source, for fits by averages, which need no single event."""
+    """Sums over all events of a source, for fits by averages, which need no more about the events than sums."""
 
     evidence: ResolvedEvents  # log-ratios less the prior's
     prior: Array | None  # (K,); the prior of all events, None if each has its own
@@ -250,7 +250,7 @@ class Problem:
 
     @property
     def absent(self) -> Mask | None:
-        """Mask of classes but the first that are no options of an event, (T, K - 1); None if classes are shared."""
+        """Mask of classes 1 to K - 1 that are no options of an event, (T, K - 1); None if classes are shared."""
         return np.asarray(self.reference[:, 1:] == 0) if self.has_options else None
 
     def select(self, kept: Index | Mask) -> Problem:

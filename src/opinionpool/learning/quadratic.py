@@ -46,7 +46,10 @@ class Quadratic(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """Quadratic expansion of a log-likelihood in Q common coefficients θ and P coefficients φ_g of each of G topics."""
+    """Quadratic expansion of a log-likelihood in Q common coefficients θ and P coefficients φ_g for each of G topics.
+
+    It is named after its curvature, which as a matrix of all coefficients has the form of an arrow.
+    """
 
     common: Quadratic  # where φ is 0
     slope: Array  # (G, P)
@@ -105,7 +108,7 @@ class Arrow(NamedTuple):
         return float(common @ self.common.curvature @ common)
 
     def without_topics(self, root: Array) -> tuple[Quadratic, Array]:
-        """Expansion in θ only, with φ_g ~ N(0, root root') integrated out; covariances of φ_g given θ, (G, P, P)."""
+        """Expansion in θ only, averaged over topics' φ_g ~ N(0, root root'); covariances of φ_g given θ, (G, P, P)."""
         if not len(self.slope):
             return self.common, self.curvature
         inner = root.T @ self.curvature @ root + np.eye(len(root))
@@ -118,13 +121,13 @@ class Arrow(NamedTuple):
 
 
 def beyond_prior(observed: Observations, design: Design, point: Array) -> Array:
-    """Log-ratios of answers without topic effects less the prior's, (T, K - 1), which topics' slopes multiply."""
+    """Log-ratios of answers without topic effects less the prior's, (T, K - 1), to which topics' slopes apply."""
     assert observed.topics is not None
     return np.asarray((design.ratios(point[None])[0] - design.offset).T + observed.topics.base)
 
 
 def topic_roots(d: int) -> Array:
-    """Return roots of a topic's prior covariances of intercept and slope, (L, P, P), one for each of L `TOPICS`."""
+    """Return a root of the prior covariance of a topic's intercept and slope, for each of L `TOPICS`, (L, P, P)."""
     root = np.zeros((len(TOPICS), d + 1, d + 1))
     for own, (intercept, slope) in zip(root, TOPICS, strict=True):
         own[:d, :d], own[d, d] = intercept_root(intercept, d), slope
@@ -206,7 +209,7 @@ def _each_times(matrices: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Posterior of Q coefficients under B alternative priors (nodes) and J normals of the weights' sum."""
+    """Posterior of Q coefficients under B alternative priors (nodes), each with J normals of the sum of weights."""
 
     score: Array  # (B, J); log of the prior probability times the marginal likelihood
     mean: Array  # (B, J, Q)
@@ -216,7 +219,7 @@ class Approximation:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        """Log marginal likelihood of the outcomes, over all alternative priors and normals of the sum."""
+        """Log probability of the outcomes, averaged over alternative priors and over normals of the weights' sum."""
         return float(np.logaddexp.reduce(self.score, axis=None))
 
     @property
@@ -225,7 +228,7 @@ class Approximation:
         return np.asarray(np.einsum("bj,bjq->q", posterior_probabilities(self.score, 1.0), self.mean))
 
     def covariances(self, node: Index, total: Index) -> Array:
-        """Return covariances of the coefficients, (M, Q, Q), under M priors `node` and normals of the sum, `total`."""
+        """Covariances of coefficients, (M, Q, Q), under priors `node` (M,) and normals `total` (M,) of the sum."""
         along = self.along[node]
         found = along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
         found += self.deviations.whole(node, along.shape[1])
@@ -233,7 +236,7 @@ class Approximation:
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
-    """The posterior by the expansion `about`, in closed form: of intercept and sum, and of weights given both."""
+    """Posterior by the expansion `about` in closed form: of intercept and weights' sum, and of weights given these."""
     d, v = nodes.free, nodes.direction
     deviations = Deviations.of(about.curvature[d:, d:], nodes)
     b, q, sums = len(v), len(about.slope), nodes.sums
@@ -261,7 +264,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
 
 
 class Level(NamedTuple):
-    """Posterior of common and topics' coefficients, at one assumed variance between topics."""
+    """Posterior of common and topics' coefficients, if topics differ by one assumed variance."""
 
     found: Approximation  # posterior of the common coefficients, times the prior probability of this variance
     gain: Array  # (G, P, P); covariances of topics' coefficients given the common coefficients
@@ -285,7 +288,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Posterior by a quadratic expansion at each assumed variance between topics; without topics, just one."""
+    """Posteriors by a quadratic expansion, one for each assumed variance between topics; without topics only one."""
 
     about: Arrow  # expansion of the log-likelihood
     each: tuple[Level, ...]  # one for each of `TOPICS`
@@ -305,7 +308,7 @@ class Levels:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        """Log marginal likelihood of the outcomes, over all assumed variances between topics."""
+        """Log marginal likelihood: log probability of the outcomes, averaged over assumed variances between topics."""
         return float(np.logaddexp.reduce([own.found.log_marginal_likelihood for own in self.each]))
 
     @property
@@ -315,7 +318,10 @@ class Levels:
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:
-        """Pairs (prior, sum of weights) with log p above the largest plus `least` < 0; fewer for a large `size`."""
+        """Return pairs (prior, sum of weights) whose log probability exceeds the highest one plus `least` < 0.
+
+        There are fewer pairs for a large number `size` of coefficients.
+        """
         scores = np.array([own.found.score for own in self.each])
         level, node, total = np.nonzero(scores > scores.max() + least)
         order = np.argsort(-scores[level, node, total], kind="stable")[: max(8, FITTED // size**2)]

@@ -168,13 +168,13 @@ class ByAge(NamedTuple):
         return cls(share[:, None] * contrast + (1.0 - share[:, None]) * common, number, total, left)
 
     def worth(self, correlation: float) -> Array:
-        """Factor on discounted log-ratios, (T,): how much old forecasts say together, if experts have `correlation`."""
+        """Factor on discounted log-ratios, (T,), by the forecasts' ages and the `correlation` of the experts."""
         count = np.maximum(self.number, 1.0)
         return self.left * believed_slope(np.maximum(self.total, 1.0), correlation) / believed_slope(count, correlation)
 
 
 class Counted(NamedTuple):
-    """How many forecasts each of M forecasts counts as (fewer than 1 for duplicates), and its age."""
+    """For each of M forecasts: as how many it counts (1, a share if there are duplicates, or 0), and its age."""
 
     each: Array  # (M,); duplicates on an event count for one together, constant experts for none
     age: Array  # (M,); in days, NaN if unknown or if the forecast counts as 0

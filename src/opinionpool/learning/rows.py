@@ -101,7 +101,7 @@ class _Events(ABC):
         """Log-ratios of forecasts less the prior's as rows, one for each forecast."""
 
     def distrust(self) -> Array:
-        """How far the prior's log-ratios L° are from the believed ones, (K - 1,): 0 unless L° is Laplace's estimate.
+        """Log-ratios L° of the prior less those of the believed prior, (K - 1,): 0 unless L° is Laplace's estimate.
 
         For two classes, the mean forecast is used as an estimate of how often events happen.
         """
@@ -139,7 +139,7 @@ class SparseContrasts(_Events):
         return Agreement.among(self.event, self.expert, given, self.weight, n, options=options)
 
     def signatures(self, outcomes: Index) -> Array:
-        """Signature of each of `outcomes`, (T, K - 1): log-ratios, in orthonormal coordinates, that point to it."""
+        """Signature of each event's outcome, (T, K - 1): log-ratios towards it, in orthonormal coordinates."""
         signs = signature(self.free + 1)[outcomes]
         return whitened(signs if self.absent is None else levelled(signs, self.absent))
 
@@ -151,7 +151,7 @@ class SparseContrasts(_Events):
 
     @cached_property
     def _regressed(self) -> Cells:
-        """Rows like those of `regressed`, with contrasts that are still to be filled in."""
+        """Rows for `regressed`, with signatures in the place of contrasts, which `regressed` replaces."""
         signs, weight = self.signatures(self.outcomes)[self.event], self.weight[self.event]
         own = None if self.sizes is None else np.asarray(self.sizes - 1.0, dtype=np.float64)
         return Cells(self.event, self.expert, signs, signs, weight, len(self.weight), len(self.experts), own)
@@ -204,7 +204,7 @@ class DenseContrasts(_Events):
 
     @property
     def options(self) -> Mask | None:
-        """Mask of classes that are no options, with an axis for experts, (T, 1, K - 1); None if classes are shared."""
+        """Mask of classes, but the first, that an event does not have, (T, 1, K - 1); None if classes are shared."""
         return None if self.absent is None else self.absent[:, None, :]
 
     @cached_property
@@ -244,7 +244,10 @@ def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Arr
 
 
 def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:
-    """The function that expands the log-likelihood of all events about a point; `fill`, `extremes` as in `observed`."""
+    """Return a function of coefficients: the expansion about these of the log-likelihood of all events.
+
+    Arguments `fill` and `extremes` are those of `Block.observed`.
+    """
 
     def about(point: Array) -> Arrow:
         def some(rows: Block) -> Arrow:

@@ -50,14 +50,17 @@ class TopicShift(NamedTuple):
         return np.where((added == 0).all(axis=1)[:, None], p, answers)
 
     def factors(self, rows: slice) -> Array:
-        """Derivatives (t,) of answers about the events `rows` by answers without topics: 1 plus the topic's slope."""
+        """Derivatives, (t,), of log-ratios with topic effects by those without, for the events `rows`.
+
+        They are 1 plus the slope of the event's topic.
+        """
         effects, at = self.effects, self.at[rows]
         # Learned together with what is common, slopes multiply something else.
         slope = effects.slope if effects.cross is None else np.zeros_like(effects.slope)
         return np.asarray(1.0 + np.append(slope, [0.0, 0.0])[at])
 
     def spread(self, rows: slice, covariance: Array) -> Array:
-        """Covariance of log-ratios on the events `rows`, (t, K - 1, K - 1), from `covariance` without topics."""
+        """Posterior covariance of answers' log-ratios, (t, K - 1, K - 1); `covariance` is without topic effects."""
         effects, at, d = self.effects, self.at[rows], self.beyond.shape[1]
         gradient = [np.broadcast_to(np.eye(d), (len(at), d, d)), self.beyond[rows][:, :, None]]
         if self.contrasts is not None and effects.weights is not None:
@@ -77,7 +80,10 @@ class TopicShift(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TopicEffects(Tabular):
-    """Intercepts, slopes and weights of G topics; P is K, or K + N in pools of release 0.1, where weights differ."""
+    """Effects of G topics on answers: intercept and slope and, in pools saved by release 0.1, changes of weights.
+
+    P is the number of effects of a topic: K, or K + N with weights.
+    """
 
     topics: tuple[str, ...]  # G names, sorted
     events: Array  # (G,); weight of the resolved events of each
@@ -114,7 +120,7 @@ class TopicEffects(Tabular):
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """The effects for all experts, with covariances with weights `part` times those at `column`."""
+        """The effects for all experts; covariances with an expert's weight are `part` times those at `column`."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:

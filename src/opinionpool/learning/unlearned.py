@@ -76,7 +76,7 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """Return `features`, scaled for experts without forecasts by beliefs about them relative to the other experts."""
+    """Return `features`; those of experts without forecasts are scaled by the prior beliefs about these experts."""
     if not duplicates.new.any():
         return features
     centre = believed.parts(believed.rho)
@@ -110,7 +110,7 @@ def assumed(believed: Believed, away: Array, *, options: bool, answers_only: boo
 
 
 def intercept_shares(weights: Array) -> Array:
-    """Biases b (N,) that amount to an intercept of 1, Σ w_i b_i = 1 for `weights` w; 0 if all weights are about 0."""
+    """Biases b (N,) with Σ w_i b_i = 1 for `weights` w, which add 1 to every answer; 0 if all weights are about 0."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))

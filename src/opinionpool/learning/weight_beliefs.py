@@ -56,7 +56,7 @@ class _WeightPrior:
         return float((2.0 / self.believed.accuracy.value).mean())
 
     def error_covariances(self, noise: float, squared: float) -> Array:
-        """Covariances of errors of log calibration and log accuracy by one event; `noise` is σ²R/μ², `squared` 2R²."""
+        """Covariances (2, 2) of log calibration's and log accuracy's errors by one event; σ²R/μ² and 2R² are given."""
         # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
         noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
         both = 2.0 * noise + squared
@@ -80,9 +80,10 @@ class _WeightPrior:
         )
 
     def of_correlation(self) -> tuple[float, float, float]:
-        """Prior variance of the correlation; variance of its error by one event; their covariance with other features.
+        """Prior variance of the correlation, its error variance by one event, covariance with other errors.
 
-        The variance is 0 without a belief about the correlation, as `CORRELATIONS` are then averaged.
+        The prior variance is 0 without a belief about the correlation, as answers are then averaged over
+        `CORRELATIONS`.
         """
         n, rho = len(self.mean), self.rho
         if self.believed.correlation is None or n == 1:
@@ -105,7 +106,7 @@ class _WeightPrior:
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
 
     def slopes(self) -> tuple[float, float]:
-        """Derivatives of weight differences by differences between experts in log calibration and log accuracy."""
+        """How much weights differ if experts differ by 1 in log calibration, and if they do in log accuracy."""
         n, rho, kappa = len(self.mean), self.rho, float(self.believed.calibration.value.mean())
         level = 1.0 + (n - 1) * rho
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
@@ -122,7 +123,7 @@ class _WeightPrior:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """Posterior from prior `covariance` after `worth` observations of each quantity, whose errors have `per_event`."""
+    """Posterior covariance from prior `covariance`; quantities are observed `worth` times with errors `per_event`."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0
