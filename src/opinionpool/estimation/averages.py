@@ -57,7 +57,7 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """Sums for regressions of log-ratios c on 1 and signatures s (which point to the outcome), one per index (...).
+    """Sums for regressions of log-ratios c on 1 and signatures s (which point to the outcome); axes (...) number them.
 
     All log-ratios are in orthonormal coordinates (`whitened`): c = bias + contrast s + error.
     """
@@ -79,7 +79,10 @@ class Regressions:
         return replace(self, value=value, product=product)
 
     def solve(self, worth: tuple[Array | float, Array | float] = (0.0, 0.0)) -> Effects:
-        """Return bias and contrast by ridge regression: `worth` is added to `count` and `square`; 0 if undetermined."""
+        """Return bias and contrast by ridge regression, drawn to 0 by the penalties `worth`; 0 if not determined.
+
+        The two penalties are added to `count` (the bias's) and to `square` (the contrast's).
+        """
         total, d = self.count + worth[0], self.signature.shape[-1]
         safe = np.where(total > 0, total, 1.0)
         length = (self.signature**2).sum(axis=-1)
@@ -94,8 +97,9 @@ class Regressions:
 def fit_means(count: Array, mean: Array, square: Array, design: MeanDesign | None = None) -> Means:
     """Fit each expert's bias and contrast to mean log-ratios by outcome, by least squares.
 
-    `count` (K, N) are numbers of forecasts, `mean` (K, N, K - 1) their mean log-ratios, `square` (N,) the squares about
-    the means. A contrast that is undetermined, and a bias that the design leaves out, are 0.
+    `count` (K, N) are numbers of forecasts, `mean` (K, N, K - 1) their mean log-ratios, `square` (N,) sums of squared
+    deviations from these means. A contrast that the data do not determine, and a bias that the design leaves out, are
+    0.
     """
     design = design or MeanDesign.by_outcome(len(count))
     values, signature = whitened(mean), whitened(design.signature)
@@ -148,7 +152,7 @@ def residual_products(evidence: ResolvedEvents, means: Means) -> Array:
 
 
 def correlations(products: Array) -> Array:
-    """Scale sums of products (N, N) to correlations; experts whose squares are 0 are correlated with nobody."""
+    """Scale sums of products (N, N) to correlations; an expert whose sum of squares is 0 is correlated with nobody."""
     size = np.sqrt(np.diag(products))
     scale = np.where(size > 0, size, np.inf)
     r = np.clip(products / np.outer(scale, scale), -1.0, 1.0)
@@ -181,7 +185,10 @@ def keep_in_range(rho: float, n: int) -> float:
 
 
 def full_parts(evidence: ResolvedEvents, means: Means) -> tuple[Parts, Array]:
-    """Parameters with a correlation for each pair, if all answered all; and R. LearningError if events are few."""
+    """Parameters with a correlation for each pair of experts, if all answered every event; and correlations (N, N).
+
+    Raises a LearningError if there are too few events.
+    """
     r = correlations(residual_products(evidence, means))
     different = len(distinct(r))
     terms = int(means.terms[0])
@@ -256,7 +263,7 @@ def _exchangeable_cells(evidence: ResolvedEvents) -> tuple[Means, float, float]:
 
 
 def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
-    """Moments of all forecasts as if by one expert: counts (K, 1), means (K, 1, K - 1), squares about means (1,)."""
+    """Number (K, 1) and mean (K, 1, K - 1) of all experts' log-ratios by outcome; sum of squared deviations, (1,)."""
     marginals = evidence.marginals
     count = marginals.count[:-1].sum(axis=1, keepdims=True)
     mean = np.einsum("cn,cnd->cd", marginals.count[:-1], marginals.mean[:-1]) / np.where(count > 0, count, 1.0)
@@ -338,7 +345,7 @@ def _check_choices(evidence: ResolvedEvents) -> None:
 
 
 def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Sequence[str]) -> tuple[Mask, list[Note]]:
-    """Mask (N,) of experts without forecasts or with constant ones, and notes; a LearningError if all are such."""
+    """Mask (N,) of experts whose forecasts are missing or all equal, and notes; a LearningError if all experts are."""
     absent = means.count.sum(axis=0) == 0
     constant = zero_variance(evidence, means) & ~absent
     if (absent | constant).all():
@@ -350,7 +357,7 @@ def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Seque
 def _uninformative(
     evidence: ResolvedEvents, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[Mask, list[Note]]:
-    """Mask (N,) of uninformative experts, and notes; a LearningError if others have too few forecasts or no noise."""
+    """Mask (N,) of uninformative experts, and notes; a LearningError if others have few forecasts, or equal ones."""
     uninformative, notes = uninformative_experts(evidence, means, experts)
     few = means.terms < 1
     if means.design.biased:

@@ -84,7 +84,7 @@ class NormalRegression:
 
     @classmethod
     def of(cls, evidence: ResolvedEvents, kept: Index, regressors: Array) -> NormalRegression:
-        """Regression of log-ratios by the experts `kept`; a group is an outcome and a coordinate of log-ratios."""
+        """Regression of log-ratios by the experts `kept`; rows with one outcome and coordinate make a group."""
         found = _of_statistics(evidence, kept) if isinstance(evidence, Statistics) else _of_rows(evidence, kept)
         return cls(tuple(found), regressors, len(kept))
 
@@ -119,7 +119,10 @@ class NormalRegression:
         return np.concatenate([coefficients, np.diag(square / count.sum(axis=1))], axis=1)
 
     def sums(self, model: Array) -> tuple[Array, Array, float]:
-        """Curvature (N, N), gradient (N, q) and value of the log-likelihood at `model` (N, q + N)."""
+        """Derivatives of the log-likelihood at `model` by covariance, (N, N), and coefficients, (N, q); its value.
+
+        The derivatives by the covariance are twice those of a symmetric matrix; `model` is as in `start`.
+        """
         n, z = self.size, self.regressors
         coefficients, covariance = model[:, : z.shape[1]], np.ascontiguousarray(model[:, z.shape[1] :]).ravel()
         curvature, score, value = np.zeros(n * n), np.zeros_like(coefficients), 0.0
@@ -193,7 +196,7 @@ class NormalRegression:
 
 
 def _places(columns: Index, size: int) -> Index:
-    """Flat positions in a `size` × `size` array of all pairs of the variables in each row of `columns`, (P, n, n)."""
+    """For each row of `columns` (P, n): positions (P, n, n) of its pairs in a flattened `size` × `size` array."""
     return np.asarray(columns[:, :, None] * size + columns[:, None, :])
 
 
@@ -218,14 +221,14 @@ def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
 
 
 def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Patterns:
-    """Moments by outcome and coordinate of events that exactly the experts `columns` answered (in `part`: `active`)."""
+    """Moments, by outcome and coordinate, of the experts at `active` in `part`, who are variables `columns`."""
     mean = np.moveaxis(whitened(part.mean[:-1, active]), 2, 1).reshape(-1, len(columns))
     weight = np.repeat(part.weight[:-1], part.mean.shape[2])
     return Patterns(columns[None], weight[None], mean[None], part.scatter[:1, active][:, :, active])
 
 
 def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
-    """Yield moments of the experts `kept` on resolved events, by sets of experts; sets of one event come together."""
+    """Yield moments of the experts `kept` on resolved events by set of experts; sets with one event come together."""
     position, groups, d = np.full(rows.experts, -1), len(rows.design.signature), rows.classes - 1
     position[kept] = np.arange(len(kept))
     counted = (rows.outcomes != UNRESOLVED) & (rows.weight > 0)
@@ -292,7 +295,7 @@ def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, expe
 
 
 def check_overlaps(together: Array, needed: int, names: Sequence[str], what: str, remedy: str) -> None:
-    """Raise a LearningError unless all pairs of experts share `needed` events; `together` (N, N) are their numbers."""
+    """Raise a LearningError unless each pair of experts has `needed` common events; `together` (N, N) counts them."""
     few = np.argwhere(np.triu(together < needed, 1))
     if len(few):
         i, j = few[np.argmin(together[few[:, 0], few[:, 1]])]

@@ -33,7 +33,7 @@ LARGEST = 600.0
 class Design:
     """Regressors and offsets of the log-ratios of T events, for S vectors of coefficients at once.
 
-    There are Q = F (K - 1) + N coefficients: those of the features first, class by class, then those of the columns.
+    There are Q = F (K - 1) + N coefficients: K - 1 for each feature, class by class, then one for each of N columns.
     """
 
     columns: Array  # (N, K - 1, T), or (S, N, K - 1, T)
@@ -94,7 +94,7 @@ class Design:
 
     @property
     def sets(self) -> int:
-        """Number S of coefficient vectors with own columns or offsets; 1 if all vectors share columns and offsets."""
+        """Number S of coefficient vectors with their own regressors (`columns`) or offsets; 1 if all share them."""
         return len(self.columns) if self.columns.ndim == 4 else len(self.offset) if self.offset.ndim == 3 else 1
 
     def of_some(self, which: Index) -> Design:
@@ -106,7 +106,7 @@ class Design:
 
 
 class Value(NamedTuple):
-    """The loss −Σ_t v_t log p_t(outcome) at S vectors of coefficients, with its derivatives."""
+    """The loss −Σ_t v_t log p_t(outcome), for events' weights v, at S vectors of coefficients, with its derivatives."""
 
     loss: Array  # (S,)
     gradient: Array  # (S, Q)
@@ -177,7 +177,7 @@ def softmax(ratios: Array) -> tuple[Array, Array]:
 
 
 def _add_gradient(gradient: Array, design: Design, rows: slice, p: Array, rest: Array, up: Array) -> None:
-    """Add the gradient on the events `rows` to `gradient`; `p`, `rest` are from `softmax`, `up` weights of outcomes."""
+    """Add the gradient on events `rows` to `gradient`; `p`, `rest` are by `softmax`; `up`: weights where p happened."""
     s, d, t = p.shape
     z, first = design.columns[..., rows], len(design.features) * d
     # −Σ of the others, and not p − 1, of what happened: for what is nearly certain.

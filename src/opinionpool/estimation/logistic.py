@@ -151,7 +151,7 @@ class _Problem:
 
     @cached_property
     def _shifted_root(self) -> Array:
-        """Basis of the R directions of coefficients that data or penalty determine, (Q, R), after `_shift`."""
+        """Basis like `root`, (Q, R), but of the coefficients of regressors from which `_shift` is subtracted."""
         design, first = self.design, self._first
         few = len(design.outcomes) * design.free < design.size
         if not self._free.any():
@@ -235,9 +235,10 @@ class _Problem:
     def _proven(self, found: Optimum) -> bool:
         """Return True if Newton's last step proves a minimum: it moved no difference of log-ratios by 1 or more.
 
-        Let u > 0 be the probabilities of what did not happen, so that the gradient is −Σ u_r r over the rows r of
-        gains, and Δ that step. Then u can be corrected to a sum of exactly 0 and stays positive:
-        p_k (1 + z_kᵀΔ − Σ_l p_l z_lᵀΔ), and no direction separates. With ΔᵀHΔ = δ, |Δ_j| is at most √(δ (H⁻¹)_jj).
+        Let p_k be the probability of class k, z_k its regressors, u > 0 the probabilities of what did not happen, so
+        that the gradient is −Σ u_r r over the rows r of `_gains`, and Δ that step. Then u can be corrected to a sum of
+        exactly 0 and stays positive: p_k (1 + z_kᵀΔ − Σ_l p_l z_lᵀΔ), and no direction separates. With the Hessian H
+        and ΔᵀHΔ = δ, |Δ_j| is at most √(δ (H⁻¹)_jj).
         """
         hessian = found.hessian[0] + self.root.T @ self._curvature @ self.root
         value, vector = np.linalg.eigh(hessian)
@@ -253,7 +254,7 @@ class _Problem:
         return bool(2.0 * extent @ reach < 1.0)
 
     def _separated(self) -> bool:
-        """Return True if along some direction without penalty log-ratios of outcomes rise or stay, and none falls."""
+        """True if a direction without penalty separates outcomes: no outcome's log-ratio falls, and one rises."""
         from scipy.optimize import linprog
 
         value, vector = np.linalg.eigh(self.root.T @ self._curvature @ self.root)

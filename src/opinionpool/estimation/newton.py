@@ -94,7 +94,7 @@ class _Point(NamedTuple):
             whole[which] = part
 
     def end(self, found: Optimum, step: Array, decrement: Array) -> None:
-        """Write the results into `found`, after a last `step` (s, P) that would lower costs by half of `decrement`."""
+        """Write the results after a last `step` (s, P) into `found`; `decrement` (s,) is twice the cost it saves."""
         theta = self.theta - step
         found.theta[self.which] = theta
         found.loss[self.which] = (
@@ -104,7 +104,7 @@ class _Point(NamedTuple):
 
 
 def _moved(loss: Loss, at: _Point, step: Array, decrement: Array) -> _Point:
-    """Return the state after the steps `step` (s, P), each halved until the cost falls enough beside `decrement`."""
+    """Return the state after the steps `step` (s, P), each halved until the cost falls by a share of `decrement`."""
     length = np.ones(len(step))
     tried = _Point.of(loss, at.penalty, at.which, at.theta - step)
     while True:
@@ -138,7 +138,8 @@ def posterior_modes(
 ) -> list[Mode]:
     """The posterior modes of S regressions of the same outcomes, with coefficients prior mean + root θ, θ ~ N(0, I).
 
-    Searches end where a step would lower the cost by `tolerance`; precisions and likelihoods have errors of its root.
+    Searches end where a step would lower the cost by at most `tolerance`; precisions and likelihoods then have errors
+    of the size of the root of `tolerance`.
 
     >>> design = Design.of(np.ones((1, 1, 1)), np.array([1]))
     >>> (mode,) = posterior_modes(design)
@@ -155,7 +156,7 @@ def posterior_modes(
 
 
 class Near(NamedTuple):
-    """S regressions near their posterior modes, from which `modes_near` starts; priors are normal, precisions Λ."""
+    """Coefficients near the posterior modes of S regressions, where `modes_near` starts; priors have precisions Λ."""
 
     theta: Array  # (S, Q)
     pull: Array  # (S, Q); Λ (θ − prior mean)

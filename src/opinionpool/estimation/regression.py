@@ -14,7 +14,7 @@ from opinionpool.estimation.likelihood import Design, row_basis
 
 
 class ByTopic(NamedTuple):
-    """Topic of each of T events, and the log-ratios of an answer without experts or topic effects."""
+    """Topic of each of T events; and log-ratios of answers less L° (the prior's) if all coefficients are 0."""
 
     names: tuple[str, ...]
     member: Index  # (T,); number of each event's topic, -1 for none
@@ -68,7 +68,7 @@ class Observations:
 
 
 def intercept_root(spread: float, d: int) -> Array:
-    """Root of an intercept's prior covariance, (K - 1, K - 1), from independent log-probabilities with sd `spread`."""
+    """Root of an intercept's prior covariance, (K - 1, K - 1), if log-probabilities have independent sds `spread`."""
     return np.asarray(spread * _unit_root(d))
 
 

@@ -44,7 +44,7 @@ class ForecastRows:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """Signature of each outcome (log-ratios that point to it): an expert's mean is bias + contrast · signature."""
+        """Model of an expert's mean log-ratios: bias + contrast · signature, which points to the outcome."""
         return self.groups or MeanDesign.by_outcome(self.classes)
 
     @property
@@ -100,7 +100,7 @@ class ForecastRows:
         return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
 
     def scatter(self) -> Array:
-        """Sums of products of two experts' deviations from their means by outcome, (N, N), if all answered all."""
+        """Sums of products of experts' deviations from means by outcome, (N, N), if all experts answered all events."""
         counted = np.flatnonzero((self.outcomes[self.event] != UNRESOLVED) & (self.weight[self.event] > 0))
         d = self.classes - 1
         residual = whitened(self.ratios[counted] - self.marginals.mean.reshape(-1, d)[self._cell[counted]])
@@ -109,14 +109,17 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
-        """For each event, (T,): sum over pairs of experts of products of (ratio − `expected`) / `spread`; and pairs."""
+        """Sum over pairs of experts of products of standardised log-ratios, by event, (T,); and number of pairs, (T,).
+
+        A log-ratio is standardised by its mean `expected` (K, N, K - 1) and standard deviation `spread` (N,).
+        """
         known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
         return pair_products(event, whitened(scaled), len(self.outcomes))
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over events and pairs of experts of products of (ratio − `expected`) / `spread`, and number of pairs."""
+        """Sums over events of what `products` returns: products of standardised log-ratios, and number of pairs."""
         products, pairs = self.products(expected, spread)
         return float(self.weight @ products), float(self.weight @ pairs)
 
@@ -162,7 +165,7 @@ def helmert(contrasts: Array, outcome: Index) -> Array:
 def option_rows(
     event: Index, expert: Index, contrasts: Array, outcomes: Index, weight: Array, sizes: Index, experts: int
 ) -> ForecastRows:
-    """Rows for events with options of their own, `sizes` (T,) of them: one for each forecast and coordinate."""
+    """Rows for events with `sizes` (T,) options of their own: one row for each coordinate of each forecast."""
     known = (outcomes >= 0) & (weight > 0)
     counts, free = np.unique(sizes[known]), np.where(known, sizes - 1, 0)
     first = np.cumsum(free) - free

@@ -55,7 +55,7 @@ def _places(of: Keys) -> Array:
 
 
 def cell_keys(values: Array, places: Array | float) -> Keys:
-    """A hash of each probability in `values`, 0 where missing; it also depends on `places`, of experts or classes."""
+    """Hash of each probability in `values` and of the number of its expert or class, `places`; 0 where missing."""
     moved = values + places
     # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
@@ -141,10 +141,10 @@ def _option_keys(forecasts: Forecasts) -> Keys:
 
 
 def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array:
-    """Return random priorities, log of exponential times with rates exp(`log_weight`); the smallest are a sample.
+    """Return a random priority for each item: the items with the lowest priorities are a weighted sample.
 
-    The inclusion probability grows with the weight; all weights times a constant change nothing (Cohen and Kaplan 2007,
-    bottom-k sketches).
+    A priority is the log of an exponential time with the rate exp(`log_weight`): the probability of inclusion grows
+    with the weight, and a common factor of all weights changes nothing (Cohen and Kaplan 2007, bottom-k sketches).
     """
     return np.asarray(np.log(_exponential(keys)) - log_weight)
 
@@ -240,7 +240,7 @@ def row_contents_of(forecasts: Forecasts) -> Keys:
 
 
 def rooms(experts: int, classes: int) -> Index:
-    """Return how many events with each outcome, and last unresolved ones, a sample may have, (K + 1,)."""
+    """Return how many events a sample may have: with each outcome and, in the last place, unresolved; (K + 1,)."""
     room = max(1, min(EVENTS, FORECASTS // experts) // classes)
     return np.array([*[room] * classes, max(1, room // FEWER)], dtype=np.intp)
 
@@ -248,7 +248,7 @@ def rooms(experts: int, classes: int) -> Index:
 class Draw(NamedTuple):
     """Weighted sample of S of T events, which does not depend on the order of the events.
 
-    Events with the largest probability of being drawn count once, so that posteriors are as wide as the sample allows.
+    Frequencies are scaled so that events likeliest to be drawn count once: posteriors are as wide as the sample allows.
     """
 
     positions: Index  # (S,); positions of the sampled events, one of several equal events
@@ -266,10 +266,10 @@ class Draw(NamedTuple):
     ) -> Draw:
         """Draw a sample, stratified by outcome, with frequencies that keep the share of each outcome.
 
-        Events with one key are drawn together, up to `TOGETHER` different ones, with a probability that grows with
-        their weight; frequencies are divided by it. The key 0, for events without forecasts, is left out. `room`
-        (K + 1,) is the largest number of different events with each outcome, and of unresolved ones; `contents`
-        returns numbers (T,) that are equal for equal events.
+        Events with one key are drawn together, up to `TOGETHER` different ones. The probability of this grows with
+        their weight, and frequencies are divided by the probability. The key 0, for events without forecasts, is left
+        out. `room` (K + 1,) is the largest number of different events with each outcome, and of unresolved ones;
+        `contents` returns numbers (T,) that are equal for equal events.
 
         >>> keys = mixed(np.arange(1, 6, dtype=np.uint64))
         >>> found = Draw.of(keys, np.zeros(5, dtype=int), np.ones(5), np.array([3, 1]))
@@ -315,9 +315,9 @@ class Draw(NamedTuple):
 
 
 def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Index, float]:
-    """Return the items of least priority among `mine` that find room, and the priority of the next.
+    """Return the items of least priority among `mine` for which there is room, and the next item's priority.
 
-    Each item takes `taking` (M, L) of the `room` (L,) of L kinds, at least 1 of the first kind. At least one item is
+    Item m needs `taking[m]` (L,) of the `room` (L,) for L kinds, at least 1 of the first kind. At least one item is
     returned; of items with equal priority, all or none.
     """
     if len(mine) > room[0] + 1:
@@ -330,10 +330,10 @@ def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Ind
 
 
 def standing_for(beyond: Array, own: Array, log_rate: Array, stratum: Index, totals: Array) -> Array:
-    """Weight of all items for which each of S sampled items stands, (S,); they add up to `totals` (G,) by stratum.
+    """Weight that each of S sampled items stands for, (S,); those of a stratum add up to its entry in `totals` (G,).
 
-    `own` is the weight of each item, `log_rate` the logarithm of its rate, `beyond` (G,) the least priority that
-    found no room. Weights are divided by the probability with which an item is kept.
+    `own` are the items' weights, which are divided by the probabilities of being sampled. These follow from the
+    logarithm of an item's rate, `log_rate`, and from `beyond` (G,), the least priority that found no room.
     """
     found = own.copy()
     for group in np.flatnonzero(~np.isinf(beyond)).tolist():
@@ -345,7 +345,7 @@ def standing_for(beyond: Array, own: Array, log_rate: Array, stratum: Index, tot
 
 
 def _few_together(keys: Keys, same: Keys) -> Keys:
-    """Return `keys`, with hashes of contents `same` in place of a key that over `TOGETHER` different events have.
+    """Return `keys`, each mixed with the hash of contents, `same`, if over `TOGETHER` different events have that key.
 
     Votes have few keys, one for each number of right votes; hashes of contents also depend on who voted.
     """

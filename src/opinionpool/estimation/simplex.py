@@ -44,7 +44,7 @@ FAITH = 1e5
 
 @dataclass(frozen=True, eq=False)
 class SimplexFit:
-    """Weights on the simplex, with a bound on the log-likelihood that is still to be gained."""
+    """Weights on the simplex (at least 0, with sum 1), and a bound on how much the log-likelihood can still rise."""
 
     weights: Array  # (N,); at least 0 (which is exact), with a sum of 1 up to rounding
     gap: float  # the certificate: largest derivative of the mean log-likelihood from `weights` towards a single expert
@@ -61,14 +61,14 @@ def simplex_weights(
 ) -> SimplexFit:
     """Maximum-likelihood weights of a linear pool, from the probabilities of the outcomes, `q` (T, N), above 0.
 
-    Complete forecasts: the likelihood is concave and the certificate proves the answer. Of several equally likely
-    weights it is those with the least sum of squares: experts who always say the same share equally. Differences
-    between experts that move the certificate by less than about 1e-10 count as none.
+    Complete forecasts: the likelihood is concave, and the `gap` (the most that it could still rise) proves the answer.
+    Of several equally likely weights it is those with the least sum of squares: experts who always say the same share
+    equally. Differences between experts that move the gap by less than about 1e-10 count as none.
 
     Missing forecasts (`present`): p_t = Σ_present w_i q_ti / Σ_present w_i is not concave in log p. The answer is a
     stationary point that is at least as likely as equal weights, not the best of several. Each weight is at least 1e-6
-    / N: without that, where everybody with weight is absent, p would be 0 / 0. Events with a single forecast tell
-    nothing, and an expert who shares no event with another gets 1 / N.
+    / N: without that, where everybody with weight is absent, p would be 0 / 0. Events with a single forecast do not
+    count, and an expert who shares no event with another gets 1 / N.
 
     >>> import numpy as np
     >>> fit = simplex_weights([[0.9, 0.2], [0.8, 0.7], [0.7, 0.6]])
@@ -99,7 +99,7 @@ def simplex_weights(
 
 
 class _Point(NamedTuple):
-    """Weights v of a search, and there: loss, gradient, gap, sums of w q and of w over experts present, (2, T)."""
+    """Weights v that a search has reached, with the loss, its gradient and the bound `gap` there."""
 
     v: Array  # (N,)
     pooled: Array  # (2, T); sums over experts of w q, and of w
@@ -108,7 +108,7 @@ class _Point(NamedTuple):
     gap: float  # the largest derivative of the mean log-likelihood towards one expert
 
     def within(self, tolerance: float) -> bool:
-        """True if the weights are nearly best: derivatives towards experts are within about `tolerance`."""
+        """True if the weights are nearly best: shifting weight to an expert gains at most about `tolerance`."""
         return self.gap <= tolerance and float(np.abs(self.score[self.v > 0]).max()) <= SLACK * tolerance
 
 
@@ -145,7 +145,7 @@ class _Likelihood:
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
     def spread(self, x: Array, mean: Array | None = None) -> Array:
-        """Weights w at the point v = `x`; or, if `x` are derivatives by w with mean `mean`, derivatives by v."""
+        """Weights w at the point v = `x`; given `mean`, derivatives by v from derivatives by w, `x`, with this mean."""
         if self.present is None:
             return x
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))
@@ -176,7 +176,7 @@ class _Likelihood:
         return -float(self.share @ np.log(pooled[0] / pooled[1]))
 
     def hessian(self, pooled: Array, near: Mask) -> tuple[Array, Array]:
-        """Hessian + 11' among the experts `near`, and its positive semidefinite approximation Σ u ee' + 11'."""
+        """Hessian + 11' among the experts `near`, and a positive semidefinite approximation of this matrix."""
         # To copy most columns takes longer than to multiply all.
         every = slice(None)
         columns, kept = (every, near) if 2 * np.count_nonzero(near) > len(near) else (near, every)
@@ -243,7 +243,7 @@ def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> 
 
 
 def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
-    """Next weights of a Newton search from `v`: minimum of its quadratic over x ≥ 0, rescaled to a sum of 1."""
+    """Next weights of a Newton search from `v`: minimum over x ≥ 0 of the expansion of the loss, rescaled to sum 1."""
     scale = np.sqrt(convex.diagonal())
     matrix = exact / scale / scale[:, None]
     matrix.flat[:: len(v) + 1] += RIDGE
@@ -267,7 +267,7 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 
 
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
-    """First point with enough decrease of the loss at 1, ½, ¼, ... of the step to `target`, or beyond; else `here`."""
+    """First point with enough decrease of the loss at 1, ½, ¼, ... of the way to `target`, or beyond; else `here`."""
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
     length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))

@@ -46,9 +46,9 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class MeanDesign:
-    """Signature of each outcome, log-ratios that point to it: an expert's mean is bias + contrast · signature.
+    """Model of an expert's mean log-ratios: bias + contrast · signature, which points to the outcome.
 
-    There are G groups of events, by default one for each outcome, each with its signature.
+    There are G groups of events, by default one for each outcome; each group has its signature.
     """
 
     signature: Array  # (G, K - 1)
@@ -70,13 +70,13 @@ class MeanDesign:
         return inner_products(self.signature, self.signature)
 
     def events(self, weight: Array) -> float:
-        """Number of events: the sum of `weight` (G,) over groups in which each event is once."""
+        """Number of events: the sum of `weight` (G,) over those groups that count an event only once."""
         return float(weight.sum() if self.biased else weight[self.squares > 0].sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Count, mean and variation of each expert's log-ratios by group of events; the last group are unresolved ones."""
+    """Number, mean and sum of squared deviations of each expert's log-ratios by group of events (last: unresolved)."""
 
     count: Array  # (G + 1, N); weight of the forecasts
     mean: Array  # (G + 1, N, K - 1); mean log-ratios
@@ -84,7 +84,7 @@ class Marginals:
 
 
 class RawSums(NamedTuple):
-    """Sums over events, for means and covariances: of log-ratios by group, and of two experts' log-ratios' products."""
+    """Sums over events of experts' log-ratios by group, and of products of two experts' log-ratios."""
 
     weight: Array  # (G + 1,)
     total: Array  # (K - 1, G + 1, N)
@@ -92,7 +92,7 @@ class RawSums(NamedTuple):
 
     @classmethod
     def of(cls, levels: Floats, member: Floats, weight: Array | None) -> RawSums:
-        """Return sums of the experts' log-ratios `levels` (K - 1, T, N), in coordinates with plain inner products.
+        """Return sums of the experts' log-ratios `levels` (K - 1, T, N), which are in orthonormal coordinates.
 
         Row g of `member` (G + 1, T) has the weights of the events of group g; `weight` (T,) are all weights, None if
         they are 1. Products stay 0 if a sum is not finite.
@@ -125,7 +125,7 @@ class RawSums(NamedTuple):
         return np.asarray(self.cross - between)
 
     def moments(self, origin: float, ratios: Array) -> PatternMoments:
-        """Weights, means and variation of log-ratios, which are what was summed times `ratios`, plus `origin`."""
+        """Moments of log-ratios, which are the coordinates summed here, multiplied by `ratios`, plus `origin`."""
         scatter = self.scatter()  # first, as the means of many classes are large
         mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
         return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)
@@ -321,7 +321,7 @@ class Statistics:
 
     @property
     def design(self) -> MeanDesign:
-        """Signature of each outcome (log-ratios that point to it): an expert's mean is bias + contrast · signature."""
+        """Model of an expert's mean log-ratios: bias + contrast · signature, which points to the outcome."""
         return MeanDesign.by_outcome(self.classes)
 
     @property
@@ -357,13 +357,16 @@ class Statistics:
         return Marginals(count, mean, square)
 
     def scatter(self) -> Array:
-        """Sums of products of two experts' deviations from their means by outcome, (N, N), if all answered all."""
+        """Sums of products of experts' deviations from means by outcome, (N, N), if all experts answered all events."""
         n = len(self.experts)
         everyone = self.patterns.get(tuple(range(n)))
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over events and pairs of experts of products of (ratio − `expected`) / `spread`, and number of pairs."""
+        """Sum over events and pairs of experts of products of standardised log-ratios; and number of pairs.
+
+        A log-ratio is standardised by its mean `expected` (K, N, K - 1) and standard deviation `spread` (N,).
+        """
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():
@@ -392,7 +395,7 @@ REPEATED, MOST_MOMENTS = 16, 1 << 22
 
 
 class _NotHereError(Exception):
-    """Error that makes `dense_statistics` return None, for input that needs a slower way or is no probability."""
+    """Error that makes `dense_statistics` return None: its input is no probabilities, or needs a slower function."""
 
 
 class _LogOdds:
@@ -423,7 +426,7 @@ class _LogOdds:
 
 
 class _ClassLevels:
-    """Reader of forecasts over K > 2 classes, (T, N, K), as log-ratios in coordinates with plain inner products."""
+    """Reader of forecasts over K > 2 classes, (T, N, K), block by block, as log-ratios in orthonormal coordinates."""
 
     origin = 0.0
 
@@ -494,7 +497,7 @@ def dense_statistics(
 
 
 def _include(sums: dict[bytes, RawSums], key: bytes, more: RawSums, most: int) -> None:
-    """Add sums `more` to those under `key` (a mask of the experts who answered, as bytes); at most `most` keys."""
+    """Add `more` to the sums under `key` (a mask, as bytes, of who answered); an error if over `most` keys would be."""
     if key in sums:
         sums[key].include(more)
     elif len(sums) < most:

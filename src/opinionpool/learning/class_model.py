@@ -104,8 +104,9 @@ class ClassWeights:
     def features(self, contrasts: Array) -> Array:
         """Regressors (T, F) in which the answers' log-ratios are linear; 0 for events that nobody answered.
 
-        The regressors are an intercept, the experts' mean forecast, and differences between the experts' forecasts in V
-        - 1 orthonormal directions. Log-ratios are regressors times a matrix (F, K - 1) of coefficients, times `turn`.
+        The first is an intercept, the next are the experts' mean forecast, then differences between the forecasts of
+        experts in V - 1 orthonormal directions. Log-ratios are regressors times a matrix (F, K - 1) of coefficients,
+        times `turn`.
         """
         own = contrasts[:, self.informative]
         full = self.panel.parts.subset(self.informative).fill(own - self.bias)[:, self.first]

@@ -185,9 +185,9 @@ class Posterior(Tabular):
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
     ) -> tuple[Array, Array, Array]:
-        """Posterior of log-odds minus the answers, as M normals: probabilities (M,), means and sds (M, T, C each).
+        """Posterior of pooled log-odds less those of the answers `p`, as M normals: probabilities, means and sds.
 
-        C is K or, for two classes, 1: the second class only.
+        The probabilities are (M,), means and standard deviations (M, T, C); C is K or, for two classes, 1: the second.
         """
         symmetric, d = self._symmetric(panel), p.shape[1] - 1
         mean, factor = self.probability @ self.mean, 1.0 if shift is None else shift.factors(rows)[:, None]
@@ -220,7 +220,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """For each coefficient with duplicates: its number among those of distinct experts, and its share of that one."""
+    """For each coefficient of all experts: its position among those of distinct experts, and its share of that one."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
