@@ -43,7 +43,10 @@ ENOUGH, DIGITS = 10, 15
 
 
 class Binned(NamedTuple):
-    """Numbers of events in G groups and B bins of score (log-likelihood ratio) and prior; parts go into two bins."""
+    """Numbers of events in G groups and B bins of score and prior; an event between two bins counts in part in each.
+
+    An event's score is the log-likelihood ratio of its forecasts.
+    """
 
     scores: Array  # (B,)
     answered: Array  # (B,); 1, or 0 for events that nobody forecast
@@ -163,7 +166,7 @@ def dependence(score: Array, group: Index, clusters: Clusters | None, groups: in
 
 
 class _Groups:
-    """Log-likelihoods (G, J) of the events of G groups, if a group's base rate has one of J log-odds."""
+    """Likelihoods of base rates of G groups, each one of J log-odds, from scores and outcomes of binned events."""
 
     def __init__(
         self, data: Binned, believed: tuple[float, float], design: Array, worth: Array, *, random: bool
@@ -217,7 +220,7 @@ class _Groups:
         return value + evidence - _profile(self.open.sum(axis=0) + seen, ratio[:, 0])
 
     def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
-        """Log posterior density of `line`, up to a constant, and shares' means and variances given it, (G,) each."""
+        """Log posterior density of `line` (intercept, slope), and means and variances of shares given it, (G,) each."""
         ratio, open_ = self.ratio(line), self.data.counts[0]
         say = self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio)
         evidence, found = self.base_rates(say)
