@@ -33,7 +33,8 @@ _PREFERENCES = {
 # Words for the thing at one of two places; A stands first unless a column of orders says otherwise.
 PLACES = {"first": "a", "left": "a", "second": "b", "right": "b"}
 # Pairs of words for the lower and the upper of two levels; I and C are inspect_ai's for incorrect and correct.
-_VERDICTS = (*FAMILIES, ("incorrect", "correct"), ("i", "c"), ("fail", "pass"))
+_PAIRS = "incorrect/correct i/c fail/pass loss/win l/w benign/malignant"
+_VERDICTS = (*FAMILIES, *(tuple(pair.split("/")) for pair in _PAIRS.split()))
 # Prefixes that negate a word, as in irrelevant and not safe: the negated word is the lower level.
 _NOT = re.compile(r"(?:in|im|ir|un|dis|not[ _-]|non[ _-]?)(?=.{4})")
 # Words for what is between the two, and grades in order.

@@ -220,7 +220,7 @@ def test_whose_score_it_is_and_why_are_no_part_of_the_event(header):
     assert [(way.experts, len(way.events)) for way in ways] == [(JUDGES, N)]
 
 
-@pytest.mark.parametrize("pair", [("fail", "pass"), ("bad", "good"), ("incorrect", "correct")])
+@pytest.mark.parametrize("pair", [("fail", "pass"), ("incorrect", "correct"), ("L", "W"), ("benign", "malignant")])
 def test_the_better_outcome_is_offered_first(pair):
     with pytest.raises(OpinionPoolError) as raised:
         read_forecasts(io.BytesIO(f"id,a,b,label\n0,0.1,0.2,{pair[0]}\n1,0.6,0.7,{pair[1]}\n".encode()))

@@ -235,6 +235,22 @@ def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcom
     assert found[: len(offered) or None] == offered
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("item,p5,p50,p95\na,.1,.2,.3\nb,.2,.4,.6\n", "'p50' may be quantiles of an amount"),
+        ("question,person,estimate,unit\na,x,.1,share\na,y,.2,share\nb,x,.3,share\n", "'unit' may say what"),
+        ("a,home,draw,away,forecast\nx,.5,.3,.2,.1\ny,.4,.4,.2,.3\nz,.2,.5,.3,.2\n", "'home', 'draw', 'away' add up"),
+        ("id,oof_a,oof_b,final_score\na,61,62,63\nb,71,75,70\nc,80,82,79\nd,55,59,51\n", "may be scores"),
+    ],
+)  # fmt: skip
+def test_what_might_do_harm_is_not_offered_and_has_a_reason(text, reason):
+    with pytest.raises(LayoutError) as raised:
+        read(text)
+    assert reason in str(raised.value)
+    assert not raised.value.remedies
+
+
 def test_what_has_a_scale_of_its_own_is_not_offered_beside_percentages():
     rows = [f"{name},{20 * i},{90 - 15 * i},{(4, 3, 5, 4)[i - 1]}" for i, name in enumerate("abcb", 1)]
     with pytest.raises(LayoutError) as raised:

@@ -177,24 +177,21 @@ class Choice(Objections):
         used = {place for places in roles.values() for place in places}
         free = [c for c in self.numbers if c.place not in used]
         sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
+        flags = any(c.kind and not c.binary for c in free)
+        free = [c for c in free if c in sure or not (flags and c.binary)]
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
-        numbers = [c for c in plain if c in sure or not c.binary]
-        if loose and shape == WIDE:
-            named = [
-                c for c in self.free if c.roles == {PROBABILITY} and c.forecasts and c.kind and c.place not in used
-            ]
-            plain = sorted([*plain, *named], key=lambda c: c.place) if plain else []
-        happened = self.happened(Reading(ONE, roles, ()))
+        if loose and shape == WIDE and plain:
+            named = [c for c in self.free if c.roles == {PROBABILITY} and c.forecasts and c.kind]
+            plain = sorted([*plain, *(c for c in named if c.place not in used)], key=lambda c: c.place)
         summed = [[c for c in free if any(c.place in each for each in self.profile.sums)]]
-        own = [*sides(plain), *summed] if self.profile.grid([c.place for c in plain], happened) is None else []
-        odd = [{c.place for c in strangers(each)} for each in (plain, numbers)]
-        families = [[c for c in each if c.place not in own] for each, own in zip((plain, numbers), odd, strict=True)]
-        ways = [*own, *families, free, plain, numbers]
+        grid = self.profile.grid([c.place for c in plain], self.happened(Reading(ONE, roles, ())))
+        others = strangers(plain)
+        ways = [*([] if grid else [*sides(plain), *summed]), [c for c in plain if c not in others], plain, free]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
             scores = [c for c in self.scores if c.place not in used]
-            differ = any(c.fractions for c in numbers) and not any(c.fractions for c in scores)
-            ways += [scores if differ else [c for c in self.plain if c in numbers or c in scores], scores]
+            differ = any(c.fractions for c in plain) and not any(c.fractions for c in scores)
+            ways += [scores if differ else [c for c in self.plain if c in plain or c in scores], scores]
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
@@ -226,8 +223,8 @@ class Choice(Objections):
         if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS):
             yield "the table of outcomes has others for events"
         yield from self._class_vetoes(reading, [c for c in forecasts if c.kind])
-        if "verdict" not in self.given and shape != PAIRS:
-            yield from self._verdict_vetoes(reading, forecasts[0])
+        if "verdict" not in self.given and shape not in {PAIRS, SURE} and self._is_sure(reading, forecasts[0]):
+            yield "it is how sure each is of a verdict of its own"
         of_class = look.columns[roles["class"][0]] if "class" in shape.key and "class" not in self.given else None
         if of_class is not None and ("other" in of_class.roles or "class" not in of_class.roles):
             rest = [place for role in shape.key if role != "class" for place in roles[role]]
@@ -236,22 +233,12 @@ class Choice(Objections):
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
-    def _verdict_vetoes(self, reading: Reading, forecast: Column) -> Iterator[str]:
-        """Yield reasons if forecasts are read as how sure experts are of verdicts and are not, or vice versa."""
-        look, says = self.profile, forecast.roles & {PROBABILITY, "sureness"}
-        if reading.shape != SURE:
-            own = says != {PROBABILITY} and self.sure(reading) and not forecast.below
-            own = own and any(self.differs(c, reading) for c in self.votes(reading))
-            paired = {place for _, _, place in self.pairs if not look.columns[place].below}
-            if own or not paired.isdisjoint(reading.forecasts):
-                yield "it is how sure each is of a verdict of its own"
-            return
-        verdict = look.columns[reading.roles["verdict"][0]]
-        roles = self.roles(verdict)
-        if roles and "verdict" not in roles and not look.varies_within(verdict.place, reading.roles["event"]):
-            yield "it is what happened"
-        if len(verdict.folded) > 2 and says == {PROBABILITY}:
-            yield "it is one of several answers"
+    def _is_sure(self, reading: Reading, forecast: Column) -> bool:
+        """Whether forecasts are how sure experts are of verdicts that differ, or stand in a pair with these."""
+        paired = {place for _, _, place in self.pairs if not self.profile.columns[place].below}
+        only = forecast.roles & {PROBABILITY, "sureness"} == {PROBABILITY} or forecast.below
+        differ = not only and self.sure(reading) and any(self.differs(c, reading) for c in self.votes(reading))
+        return differ or not paired.isdisjoint(reading.forecasts)
 
     def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column], loose: bool) -> Iterator[str]:
         """Yield reasons against the forecast columns, by their cells or headers, or by columns that are left unused."""

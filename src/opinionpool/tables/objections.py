@@ -68,6 +68,7 @@ class Objections(Meanings):
 
         def may_be(c: Column) -> bool:
             flag = (c.binary or c.mostly_truth) and not {"never", "decision"} & c.says
+            flag |= c.mostly_truth and "unsure" in c.says
             once = (flag or c.levels or (wide and c.is_grade)) and (wide or bool(repeated))
             return (
                 c.may_be_outcome or (once and not self.varies(c.place, reading)) or (classes and self.names_columns(c))
@@ -174,9 +175,9 @@ class Objections(Meanings):
         """Yield reasons against a column of verdicts: it holds none, or the numbers are of yes, not of the verdict."""
         if reading.shape == SURE:
             sure, verdict = (self.profile.columns[reading.roles[role][0]] for role in (PROBABILITY, "verdict"))
-            able = {"verdict", "outcome"} & verdict.roles or verdict.folded <= (
-                self.happened(reading) or TRUTH | {"0", "1"}
-            )
+            happened = self.happened(reading) or TRUTH | {"0", "1"}
+            able = self.varies(verdict.place, reading) and ("outcome" in verdict.roles or verdict.folded <= happened)
+            able |= "verdict" in verdict.roles
             yield "may be no verdicts", [] if able else [verdict.name]
             below = sure.below and verdict.folded <= TRUTH and sure.agrees(verdict)
             yield f"may be of yes, being below a half where {shown(verdict.name)} is no", [sure.name] if below else []
@@ -192,6 +193,13 @@ class Objections(Meanings):
         key = listed(self.names_of([place for role in reading.shape.key for place in reading.roles[role]]))
         yield f"would differ in rows that agree in {key}", self.names_of(unlike)
         yield "may say more of the event", self._crowd(reading)
+        if len(event) == 1 and self._guessed(reading, "event"):
+            own, texts = (
+                look.columns[event[0]].folded,
+                [c for c in self.plain if c.kind == "text" and not c.folded <= TRUTH],
+            )
+            alike = [c.name for c in texts if c.place not in reading.used and 2 * len(c.folded & own) >= len(own)]
+            yield "may name the event as well", alike
         if event and expert and self._guessed(reading, "expert"):
             few = 2 * look.count([*event, *expert]) <= look.count(event) * look.count(expert)
             yield "may be no experts, as few come again", self.names_of(expert if few else ())

@@ -93,11 +93,12 @@ def words_of(name: str) -> frozenset[str]:
     numbered = rf"_(?!(?:{'|'.join(_WORDS['head'] | _WORDS['score'])})_)[^\W\d_]+_(?=\d+$)"
     parts = re.sub(numbered, "_", re.sub(r"(?<=[a-z])(?=\d)", "_", own)).split("_")
     found = {kind for kind, words in _WORDS.items() if own in words or not words.isdisjoint(parts)}
+    if {*_NAMES["expert"]} & {*parts} and all(len(part) == 1 for part in parts if part in _WORDS["never"]):
+        # A single letter tells experts from each other.
+        found -= {"never"} if own not in _WORDS["never"] else set()
     if "never" in found and own not in _WORDS["never"] and not {parts[0], parts[-1]} & _WORDS["never"]:
         # In the middle of a name it says less.
         found = found - {"never"} | {"summary"}
-    if {part for part in parts if part in _NAMES["expert"]} and all(len(p) == 1 for p in parts if p in _WORDS["never"]):
-        found -= {"never"} if own not in _WORDS["never"] else set()
     if says_so := any(part.endswith(_COMPOUND) or (part in _WORDS["head"] and len(part) > 1) for part in parts):
         # A word for probabilities says more than others do: "elo_prob".
         found = found - {"never", "score"} | {"head"}
