@@ -298,6 +298,10 @@ class TestRivals:
         assert np.isfinite(found.rate_).all()
 
 
+THREE = Forecasts.from_array(np.full((4, 2, 3), 1 / 3), classes=("x", "y", "z"))
+OWN = Forecasts.from_array([[0.5, 0.5], [0.2, 0.3]], options=[("a", "b"), ("c", "d")], outcomes=["a", None])
+
+
 class TestWhatIsGiven:
     def test_pools_of_all_kinds(self, one, tmp_path):
         f, labels, _ = one
@@ -352,31 +356,27 @@ class TestWhatIsGiven:
         found = rates(learn(f), f, (np.arange(200) % 2).astype(str))
         assert found.rate_ == pytest.approx([y[::2].mean(), y[1::2].mean()], abs=0.08)
 
-    def test_what_cannot_be_is_refused(self, one):
+    @pytest.mark.parametrize(
+        ("call", "error", "told"),
+        [
+            (lambda state, f, by: rates(state, f, "system"), ArgumentError, "no column 'system'"),
+            (lambda state, f, by: rates(state, f, by, labels="some"), ArgumentError, "labels"),
+            (lambda state, f, by: rates(state, f, by).difference("g0", "g9"), ArgumentError, "group"),
+            (lambda state, f, by: rates(op.GaussianPool(), f, by), LearningError, "GaussianPool is not fitted yet"),
+            (lambda state, f, by: rates(state, THREE), ArgumentError,
+             "of the classes 'x', 'y', 'z', and the pool is of 0, 1"),
+            (lambda state, f, by: rates(state, {"event": ["e1"], "ann": [0.5]}, np.array(["a"])), ArgumentError,
+             "name of a column"),
+            (lambda state, f, by: rates(op.LinearPool().fit(f), f, by), LearningError, "does not say how sure"),
+            (lambda state, f, by: rates(op.GaussianPool(beliefs=None).fit(f), f, by), LearningError, "how sure"),
+            (lambda state, f, by: rates("gaussian", f, by), ArgumentError, "pool must be"),
+            (lambda state, f, by: rates(state, OWN), ArgumentError, "options of their own"),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_is_refused(self, one, call, error, told):
         f, labels, _ = one
-        state = learn(f)
-        with pytest.raises(ArgumentError, match="no column 'system'"):
-            rates(state, f, "system")
-        with pytest.raises(ArgumentError, match="labels"):
-            rates(state, f, labels, labels="some")
-        with pytest.raises(ArgumentError, match="group"):
-            rates(state, f, labels).difference("g0", "g9")
-        with pytest.raises(LearningError, match="this GaussianPool is not fitted yet"):
-            rates(op.GaussianPool(), f, labels)
-        three = Forecasts.from_array(np.full((4, 2, 3), 1 / 3), classes=("x", "y", "z"))
-        with pytest.raises(ArgumentError, match="of the classes 'x', 'y', 'z', and the pool is of 0, 1"):
-            rates(state, three)
-        with pytest.raises(ArgumentError, match="name of a column"):
-            rates(state, {"event": ["e1"], "ann": [0.5]}, np.array(["a"]))
-        with pytest.raises(LearningError, match="linear pool does not say how sure"):
-            rates(op.LinearPool().fit(f), f, labels)
-        with pytest.raises(LearningError, match="does not say how sure"):
-            rates(op.GaussianPool(beliefs=None).fit(f), f, labels)
-        with pytest.raises(ArgumentError, match="pool must be"):
-            rates("gaussian", f, labels)
-        own = Forecasts.from_array([[0.5, 0.5], [0.2, 0.3]], options=[("a", "b"), ("c", "d")], outcomes=["a", None])
-        with pytest.raises(ArgumentError, match="options of their own"):
-            rates(state, own)
+        with pytest.raises(error, match=told):
+            call(learn(f), f, labels)
 
 
 def test_another_prior_than_that_of_the_fit_is_refused():

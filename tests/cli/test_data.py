@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import json
 from collections import Counter
 
 import pytest
@@ -23,18 +22,6 @@ def test_experts_of_real_forecasts(real, answers):
     weights = [float(record["weight"]) for record in records]
     assert weights == sorted(weights, reverse=True)
     assert all(0 <= float(record["auc"]) <= 1 for record in records)
-
-
-def test_check_of_real_forecasts(real, command):
-    path, rows = real
-    page = json.loads(command("check", path, "--format", "json").out)
-    ones = Counter(row["expert"] for row in rows if float(row["probability"]) == 1)
-    assert {expert["expert"]: expert["ones"] for expert in page["experts"] if expert["ones"]} == ones
-    events = {row["event"] for row in rows}
-    assert page["summary"]["events"] == len(events)
-    experts = {row["expert"] for row in rows}
-    assert page["summary"]["missing"] == pytest.approx(1 - len(rows) / len(events) / len(experts), abs=1e-12)
-    assert page["summary"]["obstacles"] == []
 
 
 def test_check_notes_beliefs_of_somebody_who_forecast_nothing(file, command):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import opinionpool as op
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation import sampling
@@ -220,16 +219,6 @@ def test_crowds_and_options_have_one_weight_for_all_classes():
     fewer = f.select_experts(f.experts[:40])
     assert learn(fewer).structure == "crowd"
     assert learn(fewer, class_model="full").class_model == "full"
-
-
-def test_saved_and_loaded_it_answers_the_same(tmp_path):
-    f = drawn(1, 3, 3, 200, 0.6)[2]
-    learned = learn(f)
-    op.save(learned, tmp_path / "pool.json")
-    again = op.load(tmp_path / "pool.json")
-    assert (again.class_model, learned.class_model) == ("full", "full")
-    assert (again.pool(f.X) == learned.pool(f.X)).all()
-    assert (np.array(again.interval(f.X)) == np.array(learned.interval(f.X))).all()
 
 
 def test_coverage_where_weights_differ():

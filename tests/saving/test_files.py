@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
@@ -163,22 +162,6 @@ class TestTheSame:
 
 
 class TestEstimators:
-    @pytest.mark.parametrize("name", [name for name, home in op._HOME.items() if home == "estimators.pools"])
-    def test_fitted_ones_predict_the_same(self, path, name):
-        f = simulated(unresolved=0)
-        y = np.array(["no", "yes"])[f.outcomes]
-        frame = pd.DataFrame(f.X, columns=list(f.experts))
-        pool = getattr(op, name)().fit(frame, y)
-        pool.save(path)
-        loaded = load(path)
-        assert loaded.predict_proba(frame).tobytes() == pool.predict_proba(frame).tobytes()
-        assert (loaded.predict(frame) == pool.predict(frame)).all()
-        assert loaded.classes_.dtype == pool.classes_.dtype
-        assert loaded.feature_names_in_.tolist() == pool.feature_names_in_.tolist()
-        assert loaded.get_params() == pool.get_params()
-        assert loaded.n_events_ == pool.n_events_
-        assert loaded.notes_ == pool.notes_
-
     def test_parameters_of_every_kind(self, path):
         f = simulated(unresolved=0)
         beliefs = op.Beliefs(correlation=(0.6, 50), extremes=np.inf, experts={"ann": {"auc": 0.8}})
@@ -187,7 +170,11 @@ class TestEstimators:
         assert str(load(path).beliefs) == str(beliefs)
         weighed = op.LinearPool(weights={"ann": 1, "bob": 2, "cy": 0.5}).fit(f)
         weighed.save(path)
-        assert load(path).weights_.tobytes() == weighed.weights_.tobytes()
+        loaded = load(path)
+        assert loaded.weights_.tobytes() == weighed.weights_.tobytes()
+        assert loaded.classes_.dtype == weighed.classes_.dtype
+        assert loaded.feature_names_in_.tolist() == ["ann", "bob", "cy"]
+        assert (loaded.get_params(), loaded.n_events_) == (weighed.get_params(), weighed.n_events_)
         listed = op.LinearPool(weights=[1, 2, 1]).fit(f)
         listed.save(path)
         assert load(path).fit(f).weights_.tobytes() == listed.weights_.tobytes()
@@ -221,18 +208,6 @@ class TestEstimators:
         assert pool.n_events_ == 40
         # A fit forgets.
         assert not hasattr(pool.fit(f.X, f.outcomes), "stream_")
-
-
-class TestTrained:
-    def test_it_goes_on_learning_and_never_twice(self, path):
-        f = simulated(60)
-        trained = TrainedPool.fit("gaussian", f.select_events(np.arange(30)))
-        loaded = again(trained, path)
-        assert loaded.pool(f.X).tobytes() == trained.pool(f.X).tobytes()
-        more, notes = loaded.updated(f)
-        assert {note.code for note in notes} == {"known"}
-        assert more.learned.weights == pytest.approx(learn(f).weights, abs=1e-8)
-        assert loaded.stream.count < more.stream.count
 
 
 DAMAGE = [

@@ -120,27 +120,6 @@ def test_floors_follow_from_a_prior_that_is_known_late():
     same(stream.learn("common", None), learn(f, structure="common", beliefs=None, prior=0.001))
 
 
-@pytest.mark.parametrize("name", ["niamey_precip", "flusight", "replicats_sips2019", "replication_markets"])
-def test_a_tournament_replayed_day_by_day(shared, name):
-    """Forecasts of a day, then the outcomes of the week before; one of them wrong at first."""
-    f = read_forecasts(shared / "data" / f"{name}.csv.gz")
-    order = np.arange(len(f.events)) if f.times is None else np.argsort(f.times, kind="stable")
-    days = np.array_split(order, 20)
-    blank = replace(f, outcomes=np.full(len(f.events), -1))
-    stream = Stream(f.classes)
-    for today, past in zip([*days, [], []], [[], [], *days], strict=True):
-        if len(today):
-            stream.add(blank.select_events(today))
-        for t in past:
-            outcome = int(f.outcomes[t])
-            if outcome >= 0 and t % 7 == 0:
-                stream.resolve(f.events[t], f.classes[outcome - 1])
-            stream.resolve(f.events[t], None if outcome < 0 else f.classes[outcome])
-    assert stream.count == int(f.resolved.sum())
-    same(stream.learn("common", None), learn(f, structure="common", beliefs=None))
-    same(stream.learn(), learn(f), 1e-7)
-
-
 class TestEvents:
     def test_the_fingerprint_is_that_of_all_there_is(self):
         def made(close="2025-03-01", topic="x", time="2025-02-01", p=0.4, group=None):
@@ -279,24 +258,12 @@ class TestBatches:
         fixed = Forecasts.from_array(x, (1 - f.outcomes).tolist(), events=f.events, experts=EXPERTS)
         with pytest.raises(ArgumentError, match="no longer in the sample"):
             stream.add(fixed)
+        gone = next(event for event in f.events if event not in stream.sample()[0].events)
+        with pytest.raises(ArgumentError, match="must come with them"):
+            stream.resolve(gone, 1 - int(f.outcomes[f.events.index(gone)]))
         assert stream.fingerprint == before
         assert stream.experts == f.experts
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
-
-    def test_corrections_of_events_out_of_the_sample_need_their_forecasts(self):
-        f = drawn(40)
-        stream = Stream(capacity=2)
-        stream.add(f)
-        kept = set(stream.sample()[0].events)
-        t = next(t for t, event in enumerate(f.events) if event not in kept)
-        flipped = 1 - int(f.outcomes[t])
-        with pytest.raises(ArgumentError, match="must come with them"):
-            stream.resolve(f.events[t], flipped)
-        stream.resolve(f.events[t], flipped, dict(zip(f.experts, f.X[t], strict=True)))
-        outcomes = f.outcomes.tolist()
-        outcomes[t] = flipped
-        fixed = Forecasts.from_array(f.X, outcomes, events=f.events, experts=f.experts)
-        same(stream.learn("full", None), learn(fixed, structure="full", beliefs=None))
 
 
 class TestRows:
