@@ -90,7 +90,7 @@ def test_words_for_not_resolved_are_counted_and_quoted():
         (["a", "b", "c"], (), {"positive": "a"}, LayoutError,
          r"need two outcomes, and there are 3: 'a', 'b', 'c'.*--missing-value.*--column class=NAME"),
         (["home", "hime", "hime"], GAMES, {}, CellError,
-         r"'hime' is not among the classes .*\(the table, rows 1, 2\).*mean 'home'"),
+         r"rows 1, 2, .*'hime' is none of the classes: .*mean 'home'"),
         (["home"], GAMES, {"classes": ("home", "draw", "out")}, LayoutError,
          "about classes 'away', 'draw', 'home', and not 'home', 'draw', 'out'"),
         (["home"], GAMES, {"positive": "home"}, LayoutError, "--positive is for two classes, and there are 3"),
@@ -104,7 +104,7 @@ def test_what_is_no_outcome_or_not_known_is_asked(outcomes, stated, said, error,
 
 
 def test_classes_of_other_names_than_all_outcomes_have_no_remedy():
-    with pytest.raises(CellError, match=r"no other outcome is: they are 'p.away', .*must have the same names") as found:
+    with pytest.raises(CellError, match=r"none of the classes: 'p.away', .*need the names of the classes") as found:
         settled(["home", "draw"], [f"p.{each}" for each in GAMES])
     assert not found.value.remedies
 

@@ -259,7 +259,7 @@ REFUSED = [
     # An outcome among no classes is listed with its lines (case 40).
     ("event,expert,class,p\n" + "".join(f"q{i},A,{c},.5\n" for i in range(3) for c in "ab"),
      {"outcomes": "event,y\nq0,a\nq1,c\nq2,c\n", "positive": "a"}, CellError,
-     r"outcome 'c' is not among the classes .*, lines 3, 4\)"),
+     r"lines 3, 4, .*outcome 'c' is none of the classes"),
     # A forecast needs every class.
     ("event,expert,class,p\n" + "".join(f"q1,{e},{c},.5\n" for e, c in ("Ax", "Ay", "Az", "Bx", "By")), {}, CellError,
      r"by 'B' on event 'q1' has no probability for class 'z' \(.*line 5\)"),

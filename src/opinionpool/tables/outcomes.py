@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,10 +35,10 @@ from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import TEXT, Beside, Columns
 from opinionpool.tables.statements import LongRows, class_lacking
-from opinionpool.tables.table import BLANK, Table, cell_fault, place
+from opinionpool.tables.table import BLANK, Table, cell_fault
 from opinionpool.tables.times import are_times
 from opinionpool.tables.units import looks_numeric
-from opinionpool.text import listed, shown, suggestion
+from opinionpool.text import listed, meant, shown
 
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
 # Code of a void event among positions of outcomes.
@@ -292,11 +292,14 @@ def _encode(
             elif word.lower() in without.every or not labels:
                 unsettled.add(word)
             else:
-                if options is None:
-                    raise _unknown(column, code, shared)
-                row = int(np.flatnonzero((words.codes == code) & (column.row_events == event))[0])
-                about = {"event": events[event], "options": [*map(str, labels)]}
-                raise cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
+                # If no outcome is a class, the names differ, and no word stands for something else.
+                alone = options is None and all(matchers[event].find(each) is None for each in words.values)
+                of = "classes" if options is None else f"options of event {shown(events[event])}"
+                rows = words.rows(code) if options is None else np.flatnonzero(pair == i)
+                where = replace(column.table.place(rows[:3].tolist()), column=column.name, value=word)
+                about = {"of": of, "options": [*map(str, labels)], "meant": meant(word, [*map(str, labels)])}
+                ways = [] if alone else map(Remedy, none_remedies(word))
+                raise fault("no-class", where, ways, count=counts[i], **about)
         values.append(found.take(pair))
     return _Encoded(
         np.concatenate([np.empty(0, np.int16), *values]),
@@ -341,18 +344,6 @@ def _notes(
         names = listed(classes) if classes else "options of their events"
         notes.append(finding("outcome-spelling", count=encoded.respelled, names=names))
     return notes
-
-
-def _unknown(column: EventColumn, code: int, classes: tuple[object, ...]) -> OpinionPoolError:
-    word, rows = column.words.values[code], column.words.rows(code)
-    places = place(column.table, *rows[:3].tolist()) + (", ..." if len(rows) > 3 else "")
-    labels = {str(label).casefold() for label in classes}
-    if labels.isdisjoint(each.strip().casefold() for each in column.words.values):
-        about = {"word": word, "places": places, "classes": classes, "count": len(rows)}
-        return fault("no-class-of-all", None, (), **about)
-    meant = suggestion(word, [str(label) for label in classes], "these are")
-    about = {"word": word, "places": places, "meant": meant, "count": len(rows)}
-    return fault("no-class", None, map(Remedy, none_remedies(word)), **about)
 
 
 def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[Index, Mask, list[Note]]:
