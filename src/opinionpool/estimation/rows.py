@@ -80,7 +80,7 @@ class ForecastRows:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Count, mean and variation of each expert's log-ratios by outcome."""
+        """Number, mean and sum of squared deviations of each expert's log-ratios by outcome."""
         # The mean of a group without signature is known to be 0 where there is no bias.
         fixed = np.append((self.design.squares == 0) & (not self.design.biased), False)
         weight, d = self.weight[self.event], self.classes - 1

@@ -342,7 +342,7 @@ class Statistics:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Count, mean and variation of each expert's log-ratios by outcome."""
+        """Number, mean and sum of squared deviations of each expert's log-ratios by outcome."""
         groups, n = self.classes + 1, len(self.experts)
         count, mean, square = np.zeros((groups, n)), np.zeros((groups, n, self.classes - 1)), np.zeros((2, n))
         for columns, part in self.patterns.items():

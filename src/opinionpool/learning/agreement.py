@@ -94,7 +94,7 @@ def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
 
 
 def _shrunken(values: Array, seen: Array, worth: float) -> Array:
-    """`values` (N,), from `seen` (N,) events each, shrunken towards their mean, which counts as `worth` events."""
+    """Shrink `values` (N,) towards their mean, which counts as `worth` events; values are from `seen` (N,) events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
     return np.asarray((seen * values + worth * mean) / (seen + worth))
@@ -144,7 +144,7 @@ class _Sums:
 
 
 def limited(contrasts: Array) -> Array:
-    """Log-ratios less the prior's, `contrasts` (..., K - 1), scaled down where they are larger than `FURTHEST`."""
+    """Log-ratios less the prior's, `contrasts` (..., K - 1), scaled down to the length `FURTHEST` if it is exceeded."""
     if contrasts.shape[-1] == 1:
         return np.clip(contrasts, -FURTHEST, FURTHEST)
     length = np.sqrt(inner_products(contrasts, contrasts) / contrasts.shape[-1])

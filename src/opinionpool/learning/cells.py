@@ -16,7 +16,7 @@ from opinionpool.estimation.averages import Regressions
 class Cells:
     """Forecasts of a crowd on T events as M rows, ordered by event, each with a known or an imputed outcome.
 
-    A forecast on an open event has a row for each class that it may be, and the weights of these add up to one.
+    A forecast on an open event has a row for each class that may happen, and the weights of these rows add up to one.
     """
 
     # event, expert: (M,)
@@ -51,7 +51,7 @@ class Cells:
 
     @property
     def biased(self) -> bool:
-        """True if experts may be biased towards a class: not if events have options of their own."""
+        """True if experts may be biased towards a class, which they cannot be if events have options of their own."""
         return self.own is None
 
     @property

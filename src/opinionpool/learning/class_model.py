@@ -86,7 +86,7 @@ class ClassWeights:
         return (1 + len(self.first) * self.free) * self.free
 
     def pooled(self, contrasts: Array) -> Array:
-        """Return what weights that are equal for all classes add to the prior's log-ratios, (T, K - 1)."""
+        """Return the answers by weights that are equal for all classes, as log-ratios less the prior's, (T, K - 1)."""
         own = contrasts[:, self.informative]
         weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.informative]
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
@@ -195,7 +195,7 @@ class ClassPosterior(Posterior):
 
 
 class Fitted(NamedTuple):
-    """Posterior of P coefficients under one prior: independent normals with standard deviations `roots` (P,)."""
+    """Posterior of P coefficients under a prior of independent normals with standard deviations `roots` (P,)."""
 
     roots: Array
     mean: Array  # (P,)
@@ -218,7 +218,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Fits for several prior sds (`CLASS_SPREADS`, the first is 0) of differences between classes in weight."""
+    """Fits under several priors: one for each sd, in `CLASS_SPREADS`, of differences between classes in weight."""
 
     found: list[Fitted]  # one fit for each prior standard deviation
 

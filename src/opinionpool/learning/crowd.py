@@ -288,7 +288,7 @@ class _AtLimit:
         return float(self.prior.sums.probability @ self.prior.sums.value)
 
     def model(self, features: Features, *, nested: bool) -> Model:
-        """Assumption on correlation, `nested` or common, for experts with `features`; its size is learned."""
+        """Assumption on errors' correlation, `nested` or common, for experts with `features`; its size is learned."""
         if not nested:
             return Model(nested, self.crowd.correlation)
         (rows, _, cells), signal = self.judged, features.contrast / features.spread
@@ -313,7 +313,7 @@ class _AtLimit:
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
-        """Prior of how much each of B alternative panels counts, with the probabilities `probability` (B,)."""
+        """Prior of how much each of B alternative panels counts, by `probability` (B,); `dependence` names panels."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
         return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
@@ -398,7 +398,7 @@ class _AtLimit:
 
     @property
     def marginal(self) -> MarginalFeatures:
-        """Bias, contrast and spread of each expert from its own forecasts, shrunken towards the crowd's."""
+        """Bias, contrast and spread of each expert by the expert's own forecasts, shrunken to the crowd's mean ones."""
         found = self.chosen[2]
         return MarginalFeatures.of(found, self.crowd.correlation)
 
@@ -442,7 +442,7 @@ def _mixed(panels: list[Pooled], slopes: Array) -> Array:
 
 
 def _together(common: Parts, nested: Parts) -> Parts:
-    """Parameters whose weights are the sum of the weights of `common` and `nested`, with both correlations mixed."""
+    """Parameters whose weights are the sums of those of `common` and `nested`, and whose correlation mixes both."""
     whole, sizes = common.contrast + nested.contrast, [np.abs(each.contrast).sum() for each in (common, nested)]
     share = float(sizes[1] / sum(sizes)) if sum(sizes) > 0 else 0.0
     if min(share, 1.0 - share) < NEGLIGIBLE:

@@ -40,7 +40,7 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """Posterior from `fit`; `panels` are the contrasts of B panels (B, N), which are nested, their parameters."""
+        """Posterior from `fit`; `panels` has B panels' contrasts (B, N), the mask of nested ones, and parameters."""
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))

@@ -192,7 +192,7 @@ class FittedPanel(Tabular):
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
     def topic_shift(self, p: Array, batch: Batch, topics: npt.ArrayLike, *, uncertain: bool = False) -> TopicShift:
-        """Topic effects on the answers `p` (T, K), 0 where nobody answered; with what intervals need if `uncertain`."""
+        """Topic effects on the answers `p` (T, K), 0 where nobody answered; if `uncertain`, ready for intervals."""
         assert self.topics is not None
         common = logodds.prior_log_ratios(p) - batch.start
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
@@ -211,7 +211,7 @@ class FittedPanel(Tabular):
         """Pooled probability of every event of some forecasts, (T,) or (T, K), without an array of events x experts.
 
         Forecasts may be by some of the experts, in any order. Events' own priors are used only if events have options
-        of their own, which are equally probable if they have no prior.
+        of their own; options of an event without a prior are equally probable.
 
         Raises
         ------
@@ -309,7 +309,7 @@ class FittedPanel(Tabular):
         return self.panel.read(self.taken(q), prior, base_rate)
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
-        """Return forecasts by all experts, (..., N), with the probability that each level of a scale counts as."""
+        """Return forecasts by all experts, (..., N), with probabilities in place of the levels of scales."""
         return q if self.coding is None else self.coding.array(logodds.check_probabilities(q))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:

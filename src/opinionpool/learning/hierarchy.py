@@ -64,7 +64,7 @@ class MarginalFeatures(Features):
         return cls(unwhitened(features.bias), features.contrast, features.spread, correlation)
 
     def mapped(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
-        """Return the features with duplicates; `rows` maps values of experts without duplicates to values of all."""
+        """Return the features of all experts; `rows` maps values of the experts without duplicates to values of all."""
         return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
     @property
@@ -80,7 +80,7 @@ class MarginalFeatures(Features):
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of experts' biases, contrasts, variances; events that beliefs count as. N = 1 if all are alike."""
+    """Prior means of experts' biases, contrasts and variances; worths of beliefs, in events; N = 1 if all are alike."""
 
     bias: Array  # (N, K - 1); whitened
     # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance
@@ -179,7 +179,7 @@ class Hierarchy:
         return np.asarray((worths * self.centre.variance + self.own_squares) / (worths + self.sums.count))
 
     def otherwise(self, cells: Cells) -> Hierarchy:
-        """Return a hierarchy with an entry for each forecast, (M,): its expert, learned without this forecast."""
+        """Return a hierarchy of M experts: for each forecast, its expert as learned without this forecast."""
         squares = self.own_squares[cells.expert] - cells.of_forecast(cells.lost_weight * self.squares)
         values = self.values - _expected(cells, self.centre.bias, self.centre.contrast)
         sums = without_forecast(self.sums, cells, values)
@@ -230,7 +230,7 @@ def believed_features(believed: Believed, d: int) -> MarginalFeatures:
 
 
 def _pulled(features: Features, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts (N,), shrunken again to beliefs worth over `counted` events; `own` is each expert's number of rows."""
+    """Contrasts (N,), shrunken again, to beliefs worth more than `counted` events; `own` are numbers of forecasts."""
     found = features.contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * features.spread**2 / 2.0),

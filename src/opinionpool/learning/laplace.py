@@ -143,7 +143,7 @@ def fit_all(
     *,
     covariances: bool = True,
 ) -> Fit:
-    """Return the posterior by the likelihood of many events; `start` is near its mean, such as a sample's mean."""
+    """Return the posterior by the likelihood of many events; `start` is near its mean, such as that by a sample."""
     start = np.append(start, np.zeros(len(names) * (nodes.free + 1)))
     found, point = about_mean(likelihood, partial(Levels.of, nodes=nodes), start, SMALL)
     pairs = found.likely(NEGLIGIBLE, len(start) - found.about.slope.size, covariances=covariances)
@@ -257,7 +257,7 @@ def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
 def _by_modes(
     found: Levels, pairs: Pairs, seen: tuple[Observations, Design], nodes: Nodes, *, covariances: bool
 ) -> Pairs:
-    """Return the posteriors `pairs`, each expanded about its own mode, which is searched for, and not about one point.
+    """Return the posteriors `pairs`, each by an expansion about its own mode instead of one point for all pairs.
 
     A topic's slope multiplies the answer without topics at the mean coefficients.
     """
@@ -339,7 +339,7 @@ def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> N
 
 
 def _along(values: Array | None, basis: Array | None, d: int) -> Array | None:
-    """Return intercept and weights with the weights' coordinates along `basis`; unchanged without a basis."""
+    """Return intercept and weights, `values`, with coordinates in `basis` for weights; unchanged without `basis`."""
     return values if values is None or basis is None else np.concatenate([values[:d], values[d:] @ basis])
 
 

@@ -100,7 +100,7 @@ def learn(
 def learn_from(source: Source, request: Request) -> FittedPanel:
     """Learn a panel from the resolved events of a source, by the method that `request` asks for.
 
-    Its counts of events and forecasts are those of the source; notes tell what is unusual about the forecasts.
+    The panel's counts of events and forecasts are those of the source; notes say what is unusual about the forecasts.
     """
     request = request.about(len(source.classes), options=source.has_options)
     learned: Sums | Problem
@@ -161,7 +161,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
 
 
 def _all_blocks(problem: Problem, coding: Coding, recency: Recency | None, floor: float) -> Iterator[DenseContrasts]:
-    """Yield blocks of all parts' events, with probabilities in place of votes and scores, and discounted by age."""
+    """Yield the events of all parts in blocks; votes and scores become probabilities, old forecasts are discounted."""
     assert problem.parts is not None
     for part in problem.parts():
         forecasts = coding.forecasts(part.forecasts)

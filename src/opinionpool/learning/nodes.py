@@ -59,7 +59,7 @@ class Sums(NamedTuple):
         spreads: tuple[tuple[float, float], ...],
         intercepts: tuple[tuple[float, float], ...],
     ) -> Sums:
-        """Return a mixture of log-normals about `centres`, scaled to have the mean `mean`.
+        """Return the prior with the mean `mean` that is a mixture of log-normals about `centres`.
 
         `centres` have probabilities `probability`; `spreads` are pairs (standard deviation of the logarithm,
         probability), `intercepts` pairs (standard deviation of the intercept, probability).
@@ -223,7 +223,7 @@ def _weight_sds(n: int) -> tuple[Array, Array]:
 
 
 def _sum_of(believed: Believed, rho: float) -> float:
-    """Return the sum of the believed weights if errors have the correlation `rho`; agreement changes no sum."""
+    """Return the sum of the believed weights if errors have the correlation `rho`, whatever agreement implies."""
     n = len(believed)
     if not believed.alike:
         return float(believed.weights(rho).sum())

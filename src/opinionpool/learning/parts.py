@@ -280,7 +280,7 @@ class PartsSource:
     def of(parts: Iterable[Forecasts], prior: float | Array | None) -> Problem:
         """Return the problem from all parts; those beyond the memory limit are kept in a file while it is in use.
 
-        Its `parts` gives all events, if these are more than the sample.
+        If the problem is a sample, its function `parts` yields all events.
 
         Raises
         ------

@@ -203,7 +203,7 @@ class Posterior(Tabular):
         return self.probability, away * factor, np.sqrt(np.maximum(variance + beside, 0.0))
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
-        """Return the panel with one weight for each expert to which this posterior belongs."""
+        """Return the panel that this posterior is about, in which each expert has one weight."""
         assert isinstance(panel, Panel)
         return panel
 
@@ -220,7 +220,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """For each coefficient of all experts: its position among those of distinct experts, and its share of that one."""
+    """For all experts' coefficients: positions among distinct experts' coefficients, and shares (1/m of duplicates)."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
@@ -252,7 +252,7 @@ def sum_rows(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
 def probability_rows(
     name: str, labels: list[str], prior: Array, posterior: Array
 ) -> list[tuple[str, str, float, float]]:
-    """Return a row (name, label, prior, posterior probability) for each different label, adding equal ones up."""
+    """Return a row (name, label, prior, posterior probability) for each different label, after adding equal ones up."""
     found = [(label, np.array([each == label for each in labels])) for label in dict.fromkeys(labels)]
     return [(name, label, float(prior[same].sum()), float(posterior[same].sum())) for label, same in found]
 

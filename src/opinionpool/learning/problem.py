@@ -75,7 +75,7 @@ class Request:
 
     @property
     def kind(self) -> str:
-        """Correlation structure for fits by averages: "full" for "auto"."""
+        """Correlation structure for fits by averages, which is "full" if the structure is "auto"."""
         return "full" if self.structure == "auto" else self.structure
 
     def about(self, classes: int, *, options: bool = False) -> Request:

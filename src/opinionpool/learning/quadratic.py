@@ -264,7 +264,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
 
 
 class Level(NamedTuple):
-    """Posterior of common and topics' coefficients, if topics differ by one assumed variance."""
+    """Posterior of common and topics' coefficients, for one assumed variance between topics."""
 
     found: Approximation  # posterior of the common coefficients, times the prior probability of this variance
     gain: Array  # (G, P, P); covariances of topics' coefficients given the common coefficients

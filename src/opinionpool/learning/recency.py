@@ -174,7 +174,7 @@ class ByAge(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """For each of M forecasts: as how many it counts (1, a share if there are duplicates, or 0), and its age."""
+    """Weight of each of M forecasts (1, a share of 1 for duplicates, 0 for constant experts), and its age."""
 
     each: Array  # (M,); duplicates on an event count for one together, constant experts for none
     age: Array  # (M,); in days, NaN if unknown or if the forecast counts as 0

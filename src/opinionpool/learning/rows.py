@@ -51,7 +51,7 @@ Blocks: TypeAlias = Callable[[], Iterator[Block]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Events(ABC):
-    """What is known of T events beside the forecasts by N experts, to learn from."""
+    """Facts about T events to learn from, such as outcomes, priors and weights, without the forecasts by N experts."""
 
     reference: Array = field(metadata=EVENT)  # (T, K - 1); L°
     outcomes: Index = field(metadata=EVENT)  # (T,); -1 where not resolved
@@ -244,7 +244,7 @@ def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Arr
 
 
 def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:
-    """Return a function of coefficients: the expansion about these of the log-likelihood of all events.
+    """Return a function that expands the log-likelihood of all events about the coefficients given to it.
 
     Arguments `fill` and `extremes` are those of `Block.observed`.
     """

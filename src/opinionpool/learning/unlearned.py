@@ -110,7 +110,7 @@ def assumed(believed: Believed, away: Array, *, options: bool, answers_only: boo
 
 
 def intercept_shares(weights: Array) -> Array:
-    """Biases b (N,) with Σ w_i b_i = 1 for `weights` w, which add 1 to every answer; 0 if all weights are about 0."""
+    """Biases b (N,) that act as an intercept of 1, Σ w_i b_i = 1 for `weights` w; 0 if all weights are about 0."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))

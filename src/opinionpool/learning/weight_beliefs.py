@@ -56,7 +56,7 @@ class _WeightPrior:
         return float((2.0 / self.believed.accuracy.value).mean())
 
     def error_covariances(self, noise: float, squared: float) -> Array:
-        """Covariances (2, 2) of log calibration's and log accuracy's errors by one event; σ²R/μ² and 2R² are given."""
+        """Covariances (2, 2) of errors of log calibration, accuracy by an event; `noise` is σ²R/μ², `squared` 2R²."""
         # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
         noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
         both = 2.0 * noise + squared
@@ -112,7 +112,7 @@ class _WeightPrior:
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
 
     def deviation(self, deviation: float) -> Array:
-        """Standard deviations of weights about the believed ones, (N,), given beliefs; `deviation` without beliefs."""
+        """Standard deviation of each weight about the believed weight, (N,); `deviation` is that without beliefs."""
         change, rho = np.array(self.slopes()), self.rho
         per_event = self.error_covariances(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         prior = deviation**2 / (change @ change) * np.eye(2)
@@ -123,7 +123,7 @@ class _WeightPrior:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """Posterior covariance from prior `covariance`; quantities are observed `worth` times with errors `per_event`."""
+    """Posterior covariance after `worth` observations of each quantity, whose errors have covariance `per_event`."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0

@@ -331,10 +331,10 @@ class Extremes:
         return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
     def deviation_of(self, q: Array, bounds: Bounds, reference: Array | float) -> Array:
-        """Return moderated contrasts less their centre, (T, N), of forecasts `q` for two classes.
+        """Return contrasts of forecasts `q` for two classes, moderated where extreme, less the centre, (T, N).
 
-        Contrasts are log-odds less the prior's, `reference`; the log-odds are kept within `bounds`. Without logarithms
-        before the mixture: exp(C − m) is proportional to q / (1 − q).
+        Contrasts are log-odds, kept within `bounds`, less the prior's, `reference`. The one logarithm is taken last:
+        odds are moderated, as exp(C − m) is proportional to q / (1 − q), where C is the contrast and m the centre.
         """
         origin = reference if self.centre is None else reference + self.centre[..., 0]
         if np.isinf(self.limit):

@@ -237,7 +237,8 @@ class FullPanel(PoolingPanel):
     def class_weights(self) -> Array:
         """Weight of each expert's log-probability of a class in the pooled log-probability of that class, (N, K).
 
-        Both less their means over classes, and the weight times K/(K - 1), so that its mean over classes is `weights`.
+        Log-probabilities are taken less their means over classes. Weights are multiplied by K/(K - 1), so that an
+        expert's mean weight over classes is the expert's weight in `weights`.
         """
         k = len(self.classes)
         gains = np.stack([self.pair_weights(y, self.classes[0]) for y in self.classes])

@@ -194,7 +194,7 @@ class _Loss:
         return z, total, some
 
     def by_logs(self, logs: Array, z: Array) -> Array:
-        """Return derivatives of the loss by log a and log b, (2,), by central differences, for linear answers `z`."""
+        """Derivatives (2,) of the loss by log a and log b, of the beta transform; `z` are the linear pool's answers."""
         sides = _STEP * np.eye(2)
         risen = [self.share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
         return np.array(risen) / (2 * _STEP) + self.penalty * logs

@@ -64,7 +64,10 @@ def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
 
 
 def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
-    """The pool in a file; `kinds_of` maps the name of its type to the types to read it with. Errors as `op.load`."""
+    """Return the pool saved in a file; `kinds_of` gives the types to read it with, by the name of the pool's type.
+
+    Raises the errors of `op.load`.
+    """
     name = file_path(path)
     try:
         with open(name, "rb") as file:

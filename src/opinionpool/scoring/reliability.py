@@ -402,7 +402,10 @@ class ReliabilityCurve:
 def reliability_curve(
     p: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.9, draws: int = DRAWS, seed: int = SEED
 ) -> ReliabilityCurve:
-    """Reliability curve of forecasts (T,), or of all classes of forecasts (T, K), with a simulated band."""
+    """Reliability curve: how often events happen, by forecast probability; from forecasts (T,) or, by class, (T, K).
+
+    The band shows where the curve would be, with the probability `level`, if forecasts were calibrated, by simulation.
+    """
     level = number(level, "level", 0, 1, between=True)
     probability, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
     known = (outcomes >= 0) & ~np.isnan(probability.reshape(len(probability), -1)).all(axis=1)

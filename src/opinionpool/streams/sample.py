@@ -70,13 +70,13 @@ class EventSample:
         return self._join(found, facts, first, chosen)
 
     def _join(
-        self, contents: Keys, facts: EventBlock, first_number: int, chosen: Callable[[Index], EventBlock]
+        self, hashes: Keys, facts: EventBlock, first_number: int, events_at: Callable[[Index], EventBlock]
     ) -> EventSample:
-        """Sample with those of the events `facts` for which there is room; `contents` are hashes of their forecasts."""
+        """Sample with those of the events `facts` that find room; `hashes` are of forecasts, `events_at` loads."""
         with np.errstate(over="ignore"):
-            keys = mixed(contents + (facts.outcomes + 2).astype(np.uint64) * GOLDEN)
+            keys = mixed(hashes + (facts.outcomes + 2).astype(np.uint64) * GOLDEN)
             keys = mixed(keys + np.uint64(self.seed))
-            again = contents == 0
+            again = hashes == 0
             if (np.diff(np.sort(keys)) == 0).any():
                 first = np.zeros(len(keys), dtype=bool)
                 first[np.unique(keys, return_index=True)[1]] = True
@@ -93,7 +93,7 @@ class EventSample:
                 beyond[outcome] = min(beyond[outcome], np.partition(mine, most)[most])
         rows = np.flatnonzero(priority < beyond[facts.outcomes])
         found = replace(self, beyond=beyond, tidy=False)
-        return found.with_part(priority[rows], chosen(rows)) if len(rows) else found
+        return found.with_part(priority[rows], events_at(rows)) if len(rows) else found
 
     def with_part(self, priority: Array, events: EventBlock) -> EventSample:
         """Return the sample with further `events`, whose priorities are `priority`."""

@@ -223,7 +223,9 @@ LATEST = 1e100
 
 
 class Clock(NamedTuple):
-    """Times at which events are resolved, in the unit of the half-life: as given, or events' numbers; 0 without decay.
+    """Clock of a stream by which weights decay: times of events' resolution, as given or the number of earlier events.
+
+    Times have the unit of the half-life; all are 0 without decay.
 
     >>> clock, times = Clock(half_life=10.0).tell(2, None)
     >>> times, clock.tell(1, None)[1]
@@ -236,7 +238,10 @@ class Clock(NamedTuple):
 
     @classmethod
     def of(cls, half_life: float | None) -> Clock:
-        """Return the clock of an empty stream; an ArgumentError if `half_life` is invalid."""
+        """Return the clock of an empty stream, where an event's weight halves in the time `half_life`, if not None.
+
+        Raises an ArgumentError if `half_life` is invalid.
+        """
         if half_life is not None and not (_is_number(half_life) and 0 < half_life < np.inf):
             raise ArgumentError(f"a half-life must be a finite number above 0, and it is {brief(half_life)}")
         return cls(half_life)
