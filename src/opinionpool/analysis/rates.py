@@ -515,7 +515,7 @@ def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Ind
 
 
 def _moments(f: Array, y: Array, rows: Mask, group: Index, groups: int) -> Array:
-    """Number of events `rows`, means of f and y, their variances, and their covariance in each group, (6, groups)."""
+    """Number of events in the mask `rows`, means and variances of f and y, and covariance, by group, (6, groups)."""
     n = np.bincount(group, rows, groups)
     size = np.maximum(n, 1)
     mean_f, mean_y, ff, yy, fy = (np.bincount(group, rows * x, groups) / size for x in (f, y, f * f, y * y, f * y))

@@ -187,12 +187,12 @@ class _Groups:
         return (self.data.answered * self.data.log_odds(line))[:, None]
 
     def scores_say(self, ratio: Array) -> Array:
-        """Log-likelihood of the open events' scores for each group and base rate, (G, J)."""
+        """Log-likelihood of open events' scores by group and base rate, (G, J); `ratio`: the bins' log ratios."""
         mixed = np.logaddexp(0.0, ratio + self.moved) - np.logaddexp(0.0, self.moved)
         return np.asarray(self.open @ mixed)
 
     def outcomes_say(self, ratio: Array) -> Array:
-        """Log-likelihood of the resolved events' outcomes given their scores, by group and base rate, (G, J)."""
+        """Log-likelihood of outcomes given scores by group and base rate, (G, J); `ratio`: the bins' log ratios."""
         failed, happened = np.logaddexp(0.0, ratio + self.moved), np.logaddexp(0.0, -ratio - self.moved)
         return np.asarray(-self.failed @ failed - self.happened @ happened)
 

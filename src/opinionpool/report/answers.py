@@ -368,13 +368,11 @@ def open_rows(pooled: Pooled, sort: str) -> list[int]:
 class Coverage(NamedTuple):
     """How often 90% intervals contained the true probability in simulations of twelve kinds of panel."""
 
-    # events, experts: number of resolved events and of experts in each simulated panel
-    events: int
-    experts: int
-    mean: float
-    # mean, least, most: over the kinds of panel, of the share of intervals that contain the truth
-    least: float
-    most: float
+    events: int  # number of resolved events in each simulated panel
+    experts: int  # number of experts in each simulated panel
+    mean: float  # share of intervals that contained the truth, as a mean over the kinds of panel
+    least: float  # the smallest such share of a kind
+    most: float  # the largest such share of a kind
 
 
 @cache

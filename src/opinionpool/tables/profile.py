@@ -82,7 +82,7 @@ class Column:
 
     @cached_property
     def roles(self) -> frozenset[str]:
-        """Roles that the header names; if it names a score or verdict, and only its cells are levels: probability."""
+        """Roles that the header names; probability if it names a score or verdict and no other column holds levels."""
         if self.scored and not self.several:
             return frozenset({PROBABILITY})
         return roles_of(self.name) or frozenset({"outcome"} if self.says_end else ())
