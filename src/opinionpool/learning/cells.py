@@ -59,11 +59,6 @@ class Cells:
         """Number of log-ratios of each event, (T,): K - 1, or its number of options less 1."""
         return np.full(self.events, float(self.contrasts.shape[1])) if self.own is None else self.own
 
-    @property
-    def rows(self) -> float:
-        """Number of log-ratios in all rows (of a row: K - 1, or its event's number of options less 1), weighted."""
-        return float(self.weight @ self.free[self.event])
-
     def squares(self, values: Array) -> Array:
         """Return the mean square of the log-ratios `values` (M, K - 1) of each row, (M,)."""
         free = self.contrasts.shape[1] if self.own is None else self.own[self.event]

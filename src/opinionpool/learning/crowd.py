@@ -9,10 +9,10 @@ with each expert's features as other forecasts show them, so an expert does not 
 from the event. Weights follow for whoever is present (model.md, sections 2.2, 2.3 and 8). Every step is linear in the
 number of forecasts.
 
-Open events are used to learn features, too (EM, Dempster, Laird and Rubin, JRSS B 39, 1977, `OPEN_ROUNDS` rounds): for
-each expert, an open event counts as one event of every class, weighted by the probabilities that the other experts'
-forecasts imply. As the panel then answers the same events, its slope is lowered by the factor by which answers are
-larger than answers with features that are learned from experts' other forecasts.
+Open events are used to learn features, too (EM, Dempster, Laird and Rubin, JRSS B 39, 1977, `OPEN_ROUNDS` rounds): an
+open event counts as one event of every class, weighted by the answered probabilities. As the panel then answers the
+same events, its slope is lowered by the factor by which answers are larger than answers with features that are learned
+from experts' other forecasts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from opinionpool.model.nested import NestedCorrelation
 NEGLIGIBLE = 1e-3
 # Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do.
 ROUNDS, FEWER_ROUNDS = 7, 3
-# Rounds in which open events count as what the others on them say.
+# Rounds in which open events count as what is answered of them.
 OPEN_ROUNDS = 2
 # Panels are judged by so many events; more would hardly change them.
 JUDGING = 4096
@@ -104,27 +104,6 @@ class Pooled:
         columns = (cells.contrasts - features.bias).T
         pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1)
         return cls(logodds.unwhitened(pooled), cells.by_event(weights))
-
-    @classmethod
-    def by_others(cls, model: Model, cells: Cells, features: Features) -> Pooled:
-        """For each of M forecasts, pool all other forecasts on the same event, under one common correlation."""
-        signal, spread, rho = features.contrast / features.spread, features.spread[:, None], model.rho
-
-        def others(values: Array) -> Array:
-            return cells.by_event(values)[cells.event] - values
-
-        # (R⁻¹ v)'z among the others, in closed form: v'z less what is common to all of them.
-        number = others(np.ones(len(signal)))
-        shared = rho * others(signal) / (1.0 + np.maximum(number - 1.0, 0.0) * rho)
-        single = np.where(number > 1, 1.0 - rho, 1.0)
-        shared = np.where(number > 1, shared, 0.0)
-        moved = ((cells.contrasts - features.bias) / spread).T
-
-        def summed(z: Array) -> Array:
-            return np.asarray(2.0 * (others(signal * z) - shared * others(z)) / single)
-
-        pooled = np.stack([summed(z) for z in moved], axis=-1)
-        return cls(logodds.unwhitened(pooled), summed(1.0 / features.spread))
 
     def times(self, factor: float) -> Pooled:
         """Return a copy with contrasts and weights multiplied by `factor`."""
@@ -223,7 +202,7 @@ def _moderated(task: SparseContrasts, limit: float) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """Open events with imputed outcomes: for each forecast, class probabilities by the event's other forecasts."""
+    """Open events with imputed outcomes: the probabilities of their classes, (T, K)."""
 
     task: SparseContrasts
     cells: Cells
@@ -233,8 +212,8 @@ class _Open:
         """For each class, rows of all open forecasts as if it had happened, weighted by its probability."""
         found = []
         for k, probability in enumerate(self.probability.T):
-            signs = self.task.signatures(np.full(len(self.task.outcomes), k))
-            found.append(replace(self.cells, signs=signs[self.cells.event], weight=self.cells.weight * probability))
+            signs, event = self.task.signatures(np.full(len(self.task.outcomes), k)), self.cells.event
+            found.append(replace(self.cells, signs=signs[event], weight=self.cells.weight * probability[event]))
         return found
 
 
@@ -368,14 +347,14 @@ class _AtLimit:
         return fit, nodes
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
-        """Return open events with imputed outcomes: for each forecast, probabilities by the event's other forecasts."""
+        """Return the open events with the probabilities of their outcomes by this crowd's answers."""
         cells = _moderated(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
         worths, model = self.worths((False,)), Model(nested=False, rho=self.crowd.correlation)
         known = self.observed([self.by_features(model, averaged(self.features_otherwise, worths))])
         mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
-        others = Pooled.by_others(model, cells, averaged(self.crowd.features, worths).among(cells.expert))
-        answers = mean[:d] + mean[d] / self.sum * others.contrasts
-        return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
+        pooled = Pooled.by(model, cells, averaged(self.crowd.features, worths).among(cells.expert))
+        answers = mean[:d] + mean[d] / self.sum * pooled.contrasts
+        return _Open(unresolved, cells, logodds.softmax(unresolved.offset + answers))
 
     def reuse_correction(self) -> float:
         """Factor from 0 to 1 that shrinks answers on open events, whose forecasts were also used to judge experts."""
