@@ -228,7 +228,7 @@ def test_coverage_where_weights_differ():
         for _ in range(8):
             alike = Panel.exchangeable(3, calibration=0.9, correlation=0.4, accuracy=0.8, classes=range(3))
             weights = ClassWeights(alike)
-            matrices = weights.matrices(weights.roots(*spreads) * rng.normal(size=weights.size))
+            matrices = weights.matrices(weights.prior_sds(*spreads) * rng.normal(size=weights.size))
             said = logodds.uncentred(0.75 * (rng.normal(size=(400, 1, 3)) + rng.normal(size=(400, 3, 3))))
             truth = logodds.softmax(np.einsum("tnd,ndk->tk", said, matrices))
             y = (rng.random((400, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)

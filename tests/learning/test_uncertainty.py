@@ -80,7 +80,7 @@ def covered_classes(study, rng, events, n, k):
         size=d
     )
     alike = ClassWeights(Panel.exchangeable(n, calibration=1.0, correlation=0.4, accuracy=0.8, classes=range(k)))
-    roots = alike.roots(*rng.choice(believed.CLASS_SPREADS, p=believed.CLASS_PROBABILITIES))
+    roots = alike.prior_sds(*rng.choice(believed.CLASS_SPREADS, p=believed.CLASS_PROBABILITIES))
     by_class = alike.matrices(roots * rng.normal(size=len(roots)))
     by_class -= alike.matrices(np.zeros(alike.size))
     by_class += weights[:, None, None] * np.eye(d)

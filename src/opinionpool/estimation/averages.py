@@ -25,7 +25,7 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Fit of each expert's mean log-ratios by outcome: bias + contrast · signature, which points to the outcome."""
+    """Fit of each expert's mean log-ratios by outcome: bias + contrast · signature of the outcome (±1 if K = 2)."""
 
     bias: Array  # (N, K - 1)
     contrast: Array  # (N,)
@@ -57,9 +57,10 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """Sums for regressions of log-ratios c on 1 and signatures s (which point to the outcome); axes (...) number them.
+    """Sums for regressions of log-ratios c on 1 and outcomes' signatures s (±1 for two classes); axes (...) are theirs.
 
-    All log-ratios are in orthonormal coordinates (`whitened`): c = bias + contrast s + error.
+    All log-ratios are in orthonormal coordinates (`whitened`): c = bias + contrast s + error. There is a regression,
+    such as that of an expert, for each index (...).
     """
 
     count: Array  # (...); sum of weights
@@ -336,7 +337,7 @@ def _check_events(evidence: ResolvedEvents, classes: tuple[object, ...]) -> None
 
 
 def _check_choices(evidence: ResolvedEvents) -> None:
-    """Raise a LearningError if fewer than two events have forecasts, for events with options of their own."""
+    """Raise a LearningError if fewer than two events, which have options of their own, have forecasts."""
     if evidence.answered.sum() < 2:
         raise LearningError(
             "need at least 2 resolved events with forecasts, or one with 3 options, and there are "
@@ -357,7 +358,7 @@ def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Seque
 def _uninformative(
     evidence: ResolvedEvents, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[Mask, list[Note]]:
-    """Mask (N,) of uninformative experts, and notes; a LearningError if others have few forecasts, or equal ones."""
+    """Mask (N,) of uninformative experts, and notes; a LearningError if others have too few or equal forecasts."""
     uninformative, notes = uninformative_experts(evidence, means, experts)
     few = means.terms < 1
     if means.design.biased:

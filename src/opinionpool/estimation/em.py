@@ -119,9 +119,9 @@ class NormalRegression:
         return np.concatenate([coefficients, np.diag(square / count.sum(axis=1))], axis=1)
 
     def sums(self, model: Array) -> tuple[Array, Array, float]:
-        """Derivatives of the log-likelihood at `model` by covariance, (N, N), and coefficients, (N, q); its value.
+        """Return two derivatives of the log-likelihood at `model` (N, q + N), and its value there.
 
-        The derivatives by the covariance are twice those of a symmetric matrix; `model` is as in `start`.
+        The first, (N, N), is twice the derivative by the covariance; the second, (N, q), is by the coefficients.
         """
         n, z = self.size, self.regressors
         coefficients, covariance = model[:, : z.shape[1]], np.ascontiguousarray(model[:, z.shape[1] :]).ravel()
@@ -147,7 +147,7 @@ class NormalRegression:
         return curvature.reshape(n, n), score, value
 
     def step(self, model: Array, curvature: Array, score: Array) -> Array:
-        """EM's next model (N, q + N), from the log-likelihood's curvature and gradient (`score`) at `model`."""
+        """EM's next model (N, q + N) after `model`, from the derivatives `curvature` and `score` given by `sums`."""
         q, rows = self.regressors.shape[1], self.weight.sum()
         covariance, design = model[:, q:], (self.regressors.T * self.weight) @ self.regressors
         change = covariance @ np.linalg.solve(design, score.T).T
@@ -221,14 +221,14 @@ def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
 
 
 def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Patterns:
-    """Moments, by outcome and coordinate, of the experts at `active` in `part`, who are variables `columns`."""
+    """Moments, by outcome and coordinate, of the experts `active` in `part`, the regression's variables `columns`."""
     mean = np.moveaxis(whitened(part.mean[:-1, active]), 2, 1).reshape(-1, len(columns))
     weight = np.repeat(part.weight[:-1], part.mean.shape[2])
     return Patterns(columns[None], weight[None], mean[None], part.scatter[:1, active][:, :, active])
 
 
 def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
-    """Yield moments of the experts `kept` on resolved events by set of experts; sets with one event come together."""
+    """Yield moments of the experts `kept` on resolved events for each set of experts, or for many sets of one event."""
     position, groups, d = np.full(rows.experts, -1), len(rows.design.signature), rows.classes - 1
     position[kept] = np.arange(len(kept))
     counted = (rows.outcomes != UNRESOLVED) & (rows.weight > 0)

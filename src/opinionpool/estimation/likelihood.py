@@ -177,7 +177,7 @@ def softmax(ratios: Array) -> tuple[Array, Array]:
 
 
 def _add_gradient(gradient: Array, design: Design, rows: slice, p: Array, rest: Array, up: Array) -> None:
-    """Add the gradient on events `rows` to `gradient`; `p`, `rest` are by `softmax`; `up`: weights where p happened."""
+    """Add the gradient on events `rows` to `gradient`, by probabilities `p`, `rest` and the outcomes' weights `up`."""
     s, d, t = p.shape
     z, first = design.columns[..., rows], len(design.features) * d
     # −Σ of the others, and not p − 1, of what happened: for what is nearly certain.

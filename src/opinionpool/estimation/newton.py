@@ -28,7 +28,7 @@ Loss: TypeAlias = Callable[[Index, Array], Value]
 
 
 class Optimum(NamedTuple):
-    """Results of S searches for minima, each of one cost, by Newton's method."""
+    """Results of S searches by Newton's method, each for the minimum of a cost of its own."""
 
     theta: Array  # (S, P)
     loss: Array  # (S,); of the likelihood alone
@@ -94,7 +94,7 @@ class _Point(NamedTuple):
             whole[which] = part
 
     def end(self, found: Optimum, step: Array, decrement: Array) -> None:
-        """Write the results after a last `step` (s, P) into `found`; `decrement` (s,) is twice the cost it saves."""
+        """Write results into `found`, after a last `step` (s, P) that saves half of `decrement` (s,) in cost."""
         theta = self.theta - step
         found.theta[self.which] = theta
         found.loss[self.which] = (

@@ -68,7 +68,7 @@ class Observations:
 
 
 def intercept_root(spread: float, d: int) -> Array:
-    """Root of an intercept's prior covariance, (K - 1, K - 1), if log-probabilities have independent sds `spread`."""
+    """Root of the prior covariance of an intercept, (K - 1, K - 1), by independent log-probabilities of sd `spread`."""
     return np.asarray(spread * _unit_root(d))
 
 

@@ -44,7 +44,7 @@ class ForecastRows:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """Model of an expert's mean log-ratios: bias + contrast · signature, which points to the outcome."""
+        """Model of an expert's mean log-ratios: bias + contrast · the outcome's signature (±1 for two classes)."""
         return self.groups or MeanDesign.by_outcome(self.classes)
 
     @property

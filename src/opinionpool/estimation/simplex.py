@@ -145,7 +145,7 @@ class _Likelihood:
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
     def spread(self, x: Array, mean: Array | None = None) -> Array:
-        """Weights w at the point v = `x`; given `mean`, derivatives by v from derivatives by w, `x`, with this mean."""
+        """Mixture (1 − ε) x + ε mean(x): weights w of a point v = `x`, or derivatives by v of those by w, `x`."""
         if self.present is None:
             return x
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))

@@ -46,7 +46,7 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class MeanDesign:
-    """Model of an expert's mean log-ratios: bias + contrast · signature, which points to the outcome.
+    """Model of an expert's mean log-ratios: bias + contrast · the outcome's signature (±1 for two classes).
 
     There are G groups of events, by default one for each outcome; each group has its signature.
     """
@@ -66,11 +66,11 @@ class MeanDesign:
 
     @property
     def squares(self) -> Array:
-        """Squared norm of each group's signature (log-ratios that point to the outcome), (G,)."""
+        """Squared length of each group's signature (the outcome as log-ratios; ±1 for two classes), (G,)."""
         return inner_products(self.signature, self.signature)
 
     def events(self, weight: Array) -> float:
-        """Number of events: the sum of `weight` (G,) over those groups that count an event only once."""
+        """Number of events, from the `weight` (G,) of each group; an event that is in several groups counts once."""
         return float(weight.sum() if self.biased else weight[self.squares > 0].sum())
 
 
@@ -125,7 +125,7 @@ class RawSums(NamedTuple):
         return np.asarray(self.cross - between)
 
     def moments(self, origin: float, ratios: Array) -> PatternMoments:
-        """Moments of log-ratios, which are the coordinates summed here, multiplied by `ratios`, plus `origin`."""
+        """Moments of log-ratios: of the coordinates summed here, times the matrix `ratios`, plus `origin`."""
         scatter = self.scatter()  # first, as the means of many classes are large
         mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
         return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)
@@ -150,7 +150,7 @@ def _products(levels: Floats, weight: Array | None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PatternMoments:
-    """Weight, mean and variation of log-ratios, over the events that exactly one set of n experts answered."""
+    """Weight, means and products of deviations of log-ratios, over events that exactly one set of experts answered."""
 
     weight: Array  # (K + 1,); of the events by outcome; the last entry is for unresolved events
     mean: Array  # (K + 1, n, K - 1); mean log-ratios by outcome
@@ -184,7 +184,7 @@ class PatternMoments:
         return replace(found, mean=np.where(found.weight[:, None, None] > 0, found.mean + ratios[0], 0.0))
 
     def combine(self, other: PatternMoments, sign: int = 1) -> PatternMoments:
-        """Return moments of these events and those of `other`, or, with `sign` -1, of these without those."""
+        """Return moments of these events and the events of `other` or, if `sign` is -1, of these without the others."""
         added = sign * other.weight
         total = self.weight + added
         # What rounding leaves of a group that was emptied.
@@ -254,7 +254,7 @@ class Statistics:
         return self._with(replace(self, totals=totals, patterns=found), 1)
 
     def merge(self, other: Statistics) -> Statistics:
-        """Statistics of the events of both, with the experts of either; exact, and up to rounding in any order."""
+        """Statistics of the events in both, with the experts of both; the same in any order, up to rounding."""
         self._check_classes(other)
         experts = self.experts + tuple(unknown_names(other.experts, self.experts))
         return self._over(experts)._with(other._over(experts), 1)
@@ -321,7 +321,7 @@ class Statistics:
 
     @property
     def design(self) -> MeanDesign:
-        """Model of an expert's mean log-ratios: bias + contrast · signature, which points to the outcome."""
+        """Model of an expert's mean log-ratios: bias + contrast · the outcome's signature (±1 for two classes)."""
         return MeanDesign.by_outcome(self.classes)
 
     @property
@@ -395,7 +395,7 @@ REPEATED, MOST_MOMENTS = 16, 1 << 22
 
 
 class _NotHereError(Exception):
-    """Error that makes `dense_statistics` return None: its input is no probabilities, or needs a slower function."""
+    """Error that makes `dense_statistics` return None: input is not probabilities, or needs a slower function."""
 
 
 class _LogOdds:
@@ -497,7 +497,7 @@ def dense_statistics(
 
 
 def _include(sums: dict[bytes, RawSums], key: bytes, more: RawSums, most: int) -> None:
-    """Add `more` to the sums under `key` (a mask, as bytes, of who answered); an error if over `most` keys would be."""
+    """Add `more` to the sums under `key` (a mask, as bytes, of who answered); a _NotHereError beyond `most` keys."""
     if key in sums:
         sums[key].include(more)
     elif len(sums) < most:

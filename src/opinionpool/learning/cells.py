@@ -87,21 +87,21 @@ class Cells:
 
     @cached_property
     def lengths(self) -> Array:
-        """Squared length of each row's signature (log-ratios that point to the outcome), (M,)."""
+        """Squared length of the signature of each row's outcome (a vector of log-ratios, ±1 for two classes), (M,)."""
         return inner(self.signs, self.signs)
 
     @cached_property
     def length(self) -> float:
-        """Mean squared length of the rows' signatures (log-ratios that point to the outcome)."""
+        """Mean squared length of the signatures of the rows' outcomes (vectors of log-ratios, ±1 for two classes)."""
         return float(self.lengths.mean())
 
     @cached_property
     def counted(self) -> tuple[Array, Array, Array]:
-        """Weighted sums over each expert's rows: of 1, of signatures (N, K - 1), of squared lengths of signatures."""
+        """Weighted sums over each expert's rows: of 1, of outcomes' signatures (N, K - 1), of signatures' squares."""
         return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
 
     def regressions(self, values: Array) -> Regressions:
-        """Sums over each expert's rows to regress log-ratios (M, K - 1) on signatures, which point to outcomes."""
+        """Sums over each expert's rows to regress log-ratios (M, K - 1) on outcomes' signatures (±1 if K = 2)."""
         count, signature, square = self.counted
         return Regressions(count, signature, self.by_expert(values), square, self.by_expert(inner(self.signs, values)))
 

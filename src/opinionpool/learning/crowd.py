@@ -195,7 +195,7 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
 
 
 def _moderated(task: SparseContrasts, limit: float) -> Cells:
-    """Rows to regress log-ratios less the prior's, moderated to `limit`, on signatures, which point to the outcomes."""
+    """Rows to regress log-ratios less the prior's, moderated to `limit`, on outcomes' signatures (±1 if K = 2)."""
     absent = task.absent
     return task.regressed(Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event]))
 

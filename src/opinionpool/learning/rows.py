@@ -139,12 +139,12 @@ class SparseContrasts(_Events):
         return Agreement.among(self.event, self.expert, given, self.weight, n, options=options)
 
     def signatures(self, outcomes: Index) -> Array:
-        """Signature of each event's outcome, (T, K - 1): log-ratios towards it, in orthonormal coordinates."""
+        """Signature of each of `outcomes`, (T, K - 1), in orthonormal coordinates: the outcome as log-ratios."""
         signs = signature(self.free + 1)[outcomes]
         return whitened(signs if self.absent is None else levelled(signs, self.absent))
 
     def regressed(self, contrasts: Array) -> Cells:
-        """Return rows to regress `contrasts` (M, K - 1) on signatures, log-ratios that point to the outcomes."""
+        """Return rows to regress `contrasts` (M, K - 1) on signatures of outcomes (log-ratios, ±1 for two classes)."""
         return self._regressed.with_contrasts(
             whitened(contrasts if self.absent is None else levelled(contrasts, self.absent[self.event]))
         )
@@ -216,7 +216,7 @@ class DenseContrasts(_Events):
         return SparseContrasts(event=kept // n, expert=kept % n, contrasts=flat.take(kept, axis=0), **about)
 
     def regressed(self, contrasts: Array) -> Cells:
-        """Return rows to regress `contrasts` (T, N, K - 1) on signatures, log-ratios that point to the outcomes."""
+        """Return rows to regress `contrasts` (T, N, K - 1) on signatures of outcomes (log-ratios, ±1 if K = 2)."""
         some, flat = self.cells, contrasts.reshape(-1, self.free)
         complete = len(some.event) == len(flat)
         return some.regressed(flat if complete else flat.take(some.event * len(self.experts) + some.expert, axis=0))
