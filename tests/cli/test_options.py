@@ -50,10 +50,7 @@ def test_wrong_commands_are_status_2(tmp_path, monkeypatch, command, arguments):
     ("text", "told"),
     [
         ("", "empty"),
-        ("event,a\nx,1.5\n", "1.5"),
-        ("event,a,outcome\nx,0.5,0.61\n", "0.61"),
         ("event,expert,probability\nx,A,.1\nx,A,.2\n", "--duplicates"),
-        ("event,a\nx,45%\ny,0.2\n", "45%"),
         (b"PK\x03\x04xl/worksheets", "CSV"),
         ("event,expert,probability,p_yes\nx,a,0.2,0.3\n", ""),
     ],

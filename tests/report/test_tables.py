@@ -49,13 +49,6 @@ def test_classes_are_taken_together_and_what_is_no_option_is_left_out():
     assert curve.events == 2
 
 
-def test_no_forecast_of_a_resolved_event_is_no_curve():
-    with pytest.raises(LearningError, match="there is none"):
-        reliability_curve([0.3, np.nan], [-1, 1])
-    with pytest.raises(ArgumentError, match="level"):
-        reliability_curve([0.3], [1], level=1.0)
-
-
 def test_the_last_point_of_a_learning_curve_is_the_score_out_of_sample():
     forecasts = panel(61)
     curve = learning_curve(forecasts, "recalibrated", fit=FitOptions(0.5))
@@ -112,11 +105,19 @@ def vars_of(forecasts):
     return {key: getattr(forecasts, key) for key in forecasts.__dataclass_fields__}
 
 
-def test_too_few_events_or_nothing_to_learn_are_no_curve():
-    with pytest.raises(LearningError, match="needs at least"):
-        learning_curve(panel(6))
-    with pytest.raises(ArgumentError, match="does not learn"):
-        learning_curve(panel(), "average")
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda: reliability_curve([0.3, np.nan], [-1, 1]), LearningError, "there is none"),
+        (lambda: reliability_curve([0.3], [1], level=1.0), ArgumentError, "level"),
+        (lambda: learning_curve(panel(6)), LearningError, "needs at least"),
+        (lambda: learning_curve(panel(), "average"), ArgumentError, "does not learn"),
+        (lambda: shared_errors(*learned_from(panel(30, experts=1))), LearningError, "two experts at least"),
+    ],
+)
+def test_what_there_is_nothing_to_draw_of_is_refused(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
 
 
 def test_errors_are_correlated_as_by_brute_force():
@@ -157,11 +158,6 @@ def test_those_who_err_together_stand_together():
 
 def learned_from(forecasts):
     return forecasts, learn(forecasts)
-
-
-def test_one_expert_shares_no_errors():
-    with pytest.raises(LearningError, match="two experts at least"):
-        shared_errors(*learned_from(panel(30, experts=1)))
 
 
 def test_weights_come_with_intervals():

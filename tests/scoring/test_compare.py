@@ -502,11 +502,7 @@ class TestVerdicts:
         """Of two halves of one crowd neither is better; with 95% intervals, few of 40 comparisons may say so."""
         wrong = 0
         for seed in range(40):
-            y = np.random.default_rng(seed).integers(2, size=40)
-            y[:2] = 0, 1
-            rng = np.random.default_rng(seed + 1000)
-            q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(40, 2)))))
-            found = compare_pools(Forecasts.from_array(q, y), ["average"], repeats=1)
+            found = compare_pools(panel(40, 2, seed=seed, signal=1.0, shared=0.0), ["average"], repeats=1)
             wrong += found.experts[0].over_pool.verdict == "better"
         assert wrong <= 5
 
