@@ -1,6 +1,7 @@
 """Reading a table that stands in a test, and what came of it."""
 
 import io
+from operator import attrgetter
 
 import numpy as np
 
@@ -38,3 +39,18 @@ def same(found, x, outcomes=None):
     np.testing.assert_array_equal(found.X, x)
     if outcomes is not None:
         assert found.outcomes.tolist() == outcomes
+
+
+def as_expected(found, expected):
+    """Whether attributes of forecasts are the expected ones, by their names."""
+    for name, value in expected.items():
+        check = np.testing.assert_allclose if name in {"X", "prior"} else np.testing.assert_array_equal
+        check(attrgetter(name)(found), value, err_msg=name)
+
+
+def check_offered(text, commands, **options):
+    """Whether the commands that ``check`` would print are these, and each leads to what is expected of it."""
+    found = {" ".join(arguments): forecasts for arguments, forecasts in ways(text, **options)}
+    assert list(found) == list(commands)
+    for command, expected in commands.items():
+        as_expected(found[command], expected)

@@ -6,9 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from opinionpool.errors import LayoutError
+from opinionpool.errors import LayoutError, TableError
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.read import read_forecasts
+
+from .reading import check_offered
 
 ORDERS = "market,trader,side,price,result\n" + "".join(
     f"m{i},{trader},{side},{price},{i % 2}\n"
@@ -59,48 +61,45 @@ BETS = "contractId,userId,outcome,probAfter,createdTime\n" + "".join(
 )
 
 
+SIDES = [[0.75, 0.125], [0.25, 0.875], [0.25, 0.125], [0.75, 0.875]]
+LAST = {"X": [[0.3], [0.4], [0.5], [0.6]]}
+
+
 @pytest.mark.parametrize(
-    ("text", "offered", "experts", "first"),
+    ("text", "commands"),
     [
         # A price may be that of the side that was bought, or of yes throughout: both are offered.
-        (ORDERS, [{"verdict": None}, {"probability": "price", "verdict": "side"}], ("a", "b"), [0.75, 0.875]),
-        (BETS, [{"outcome": None}, {"probability": "probAfter", "verdict": "outcome"}], ("u", "v"), [0.25, 0.75]),
+        (ORDERS, {"--column verdict=": {"experts": ("a", "b"), "X": [[0.75, 0.875]] * 4},
+                  "--column probability=price --column verdict=side": {"X": SIDES}}),
+        (BETS, {"--column outcome=": {"X": [[0.25 + i / 10, 0.75 - i / 10] for i in range(4)]},
+                "--column probability=probAfter --column verdict=outcome": {}}),
         # Columns of times are no experts, and the last one counts.
-        (DATES, [{"probability": "2026-02-01"}], ("a", "b"), [0.2, 0.2]),
-        (MONTHS, [{"probability": "Mar"}], ("Mar",), [0.3]),
-        (MONTHS.replace("Jan,Feb,Mar", "Round 1,Round 2,Round 3"), [{"probability": "Round 3"}], ("Round 3",), [0.3]),
+        (DATES, {"--column probability=2026-02-01": {"X": [[0.2] * 2, [0.3] * 2, [0.4] * 2, [0.5] * 2]}}),
+        (MONTHS, {"--column probability=Mar": LAST}),
+        (MONTHS.replace("Jan,Feb,Mar", "Round 1,Round 2,Round 3"), {"--column probability=Round 3": LAST}),
         # Several columns of each are waves, or different things: one of them is offered for all.
-        (
-            WAVES,
-            [{"probability": (f"ann_w{i}", f"bob_w{i}")} for i in (2, 1)],
-            ("ann_w2", "bob_w2"),
-            [0.2, 0.4],
-        ),
-        (READERS, [{"probability": (f"R1_{what}", f"R2_{what}")} for what in ("pom", "birads")], None, None),
+        (WAVES, {f"--column probability=ann_w{i} --column probability=bob_w{i}": {"experts": (f"ann_w{i}", f"bob_w{i}")}
+                 for i in (2, 1)}),
+        (READERS, {"--column probability=R1_pom --column probability=R2_pom --percent": {},
+                   "--column probability=R1_birads --column probability=R2_birads "
+                   "--scale R1_birads=1-5 --scale R2_birads=1-5": {}}),
         # What distinguishes rows of one time is a class, whichever other role its name is a word for.
-        (OPTIONS, [{"class": "Answer"}], ("u", "v"), None),
+        (OPTIONS, {"--column class=Answer": {"experts": ("u", "v")}}),
         # Ids of respondents may be numbers; pages are no experts.
-        (LIMESURVEY, [{"expert": "id"}], None, None),
+        (LIMESURVEY, {"--column expert=id --percent": {"experts": ("3", "4", "5", "6")}}),
+        # No way takes forecasts away.
+        (CODES, {}),
     ],
-)
-def test_rows_and_columns_that_hold_several_things_of_each_are_asked_about(text, offered, experts, first):
-    with pytest.raises(LayoutError) as raised:
+)  # fmt: skip
+def test_rows_and_columns_that_hold_several_things_of_each_are_asked_about(text, commands):
+    with pytest.raises(TableError):
         read_forecasts(io.BytesIO(text.encode()))
-    assert [remedy["columns"] for remedy in raised.value.remedies] == offered
-    ways = diagnose(io.BytesIO(text.encode())).readable
-    assert {**ways[0].options.columns} == offered[0]
-    if experts is not None:
-        assert ways[0].forecasts.experts == experts
-    if first is not None:
-        np.testing.assert_allclose(ways[0].forecasts.X[0], first)
+    check_offered(text, commands)
 
 
-def test_the_price_of_no_is_one_minus_that_of_yes():
-    sure = diagnose(io.BytesIO(ORDERS.encode())).readable[1].forecasts
-    np.testing.assert_allclose(sure.X, [[0.75, 0.125], [0.25, 0.875], [0.25, 0.125], [0.75, 0.875]])
-    # Where numbers are above one half just where answers are yes, they are of yes.
-    plain = read_forecasts(io.BytesIO(ORDERS.replace("no,0.75", "no,0.25").replace("no,0.875", "no,0.125").encode()))
-    np.testing.assert_allclose(plain.X, sure.X)
+def test_numbers_above_one_half_where_answers_are_yes_are_of_yes():
+    text = ORDERS.replace("no,0.75", "no,0.25").replace("no,0.875", "no,0.125")
+    np.testing.assert_allclose(read_forecasts(io.BytesIO(text.encode())).X, SIDES)
 
 
 def test_quantiles_are_left_out_by_the_condition_that_is_offered(tmp_path):
@@ -150,11 +149,6 @@ def test_the_row_of_right_answers_is_no_expert(column):
         read_forecasts(io.BytesIO(text.encode()), percent=True)
     (way,) = diagnose(io.BytesIO(text.encode())).readable
     np.testing.assert_allclose(way.forecasts.X, [[0.8, 0.7], [0.3, 0.2]])
-
-
-def test_a_word_for_no_answer_takes_no_forecast_along():
-    for way in diagnose(io.BytesIO(CODES.encode())).readable:
-        assert not np.isnan(way.forecasts.X).any()
 
 
 def test_each_of_several_files_has_a_decimal_mark_of_its_own(tmp_path):

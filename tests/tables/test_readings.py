@@ -1,13 +1,10 @@
 """Tables, each read with some options: what comes of it, or which error, and what the ways that are offered lead to."""
 
-from operator import attrgetter
-
-import numpy as np
 import pytest
 
 from opinionpool.errors import ArgumentError, CellError, DuplicateError, ExpertError, LayoutError, TableError
 
-from .reading import NAN, notes, read, ways
+from .reading import NAN, as_expected, check_offered, notes, read
 
 TWO = "event,expert,class,p,outcome\nq1,A,cat,.2,dog\nq1,A,dog,.8,dog\n"
 LABELS = (
@@ -233,12 +230,6 @@ READ = {
 }  # fmt: skip
 
 
-def as_expected(found, expected):
-    for name, value in expected.items():
-        check = np.testing.assert_allclose if name in {"X", "prior"} else np.testing.assert_array_equal
-        check(attrgetter(name)(found), value, err_msg=name)
-
-
 @pytest.mark.parametrize(("text", "options", "expected", "told"), READ.values(), ids=list(READ))
 def test_what_is_read(text, options, expected, told):
     found = read(text, **options)
@@ -385,7 +376,4 @@ OFFERED = [
 def test_what_is_offered(text, options, told, commands):
     with pytest.raises(TableError, match=told):
         read(text, **options)
-    found = {" ".join(arguments): forecasts for arguments, forecasts in ways(text, **options)}
-    assert list(found) == list(commands)
-    for command, expected in commands.items():
-        as_expected(found[command], expected)
+    check_offered(text, commands, **options)
