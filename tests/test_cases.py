@@ -47,7 +47,7 @@ CASES = """
  35 classes_do_not_depend_on_the_order_of_appearance
  36 which_class_is_forecast_is_asked
  38 one_kind_of_outcome_is_told_by_every_command_whose_pool_learns
- 40 what_is_refused a_label_that_was_never_seen_cannot_be_scored
+ 40 what_is_refused what_does_not_fit_the_pool_is_refused
  41 one_forecast_of_a_correlated_pair_is_taken_as_if_alone
  42 those_present_keep_their_weights_relative_to_each_other an_event_without_forecasts_gets_the_prior
  44 an_expert_is_scored_on_what_it_answered
@@ -76,7 +76,7 @@ CASES = """
  79 an_expert_who_cannot_have_been_wrong_is_told_wherever_something_is_learned experts_who_cannot_be_wrong_are_noted
  81 a_base_rate_leaves_the_weights_alone
  82 the_prior_is_laplaces_unless_given
- 83 the_column_adds_up_to_the_answer prior_out_of_range prior_of_three_classes
+ 83 the_column_adds_up_to_the_answer what_is_out_of_range_is_named
  85 bins_hold_the_events_there_are
  86 tied_forecasts_stay_together
  87 bins_hold_the_events_there_are

@@ -268,14 +268,6 @@ def test_outcomes_that_are_not_classes_are_refused(y, told):
         op.GaussianPool().fit([0.2, 0.4, 0.7], y)
 
 
-def test_a_label_that_was_never_seen_cannot_be_scored():
-    pool = op.AveragePool().fit([0.1, 0.9], ["a", "b"])
-    with pytest.raises(
-        op.OutcomeError, match=r"'c' is not one of the classes \['a', 'b'\]; it stands in 2 rows, the first of them 1"
-    ):
-        pool.score([0.1, 0.9, 0.5], ["a", "c", "c"])
-
-
 # X
 
 
@@ -292,15 +284,38 @@ def test_columns_are_matched_by_name(order, absent, seed):
     np.testing.assert_array_equal(fitted.predict_proba(given_), fitted.predict_proba(blank))
 
 
-def test_a_column_that_was_not_there_in_fit_is_named():
-    X, y = data(experts=2)
-    pool = op.GaussianPool().fit(pd.DataFrame(X, columns=["ann", "bob"]), y)
-    with pytest.raises(op.ExpertError, match="column 'dan' was not there in fit"):
-        pool.predict_proba(pd.DataFrame(np.c_[X, X[:, 0]], columns=["ann", "bob", "dan"]))
-    with pytest.raises(op.ExpertError, match="'ann' stands twice"):
-        pool.predict_proba(pd.DataFrame(X, columns=["ann", "ann"]))
-    with pytest.raises(op.ExpertError, match="'ann' stands twice"):
-        op.GaussianPool().fit(pd.DataFrame(X, columns=["ann", "ann"]), y)
+THREE = data()[0]
+
+
+def of_pair(*names):
+    """Forecasts in columns of such names."""
+    return pd.DataFrame(THREE[:, : len(names)], columns=names)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda pair, pool: pair.predict_proba(of_pair("ann", "bob", "dan")), op.ExpertError,
+         "column 'dan' was not there in fit"),
+        (lambda pair, pool: pair.predict_proba(of_pair("ann", "ann")), op.ExpertError, "'ann' stands twice"),
+        (lambda pair, pool: pair.fit(of_pair("ann", "ann"), data()[1]), op.ExpertError, "'ann' stands twice"),
+        (lambda pair, pool: pool.predict_proba(THREE[:, :2]), op.ShapeError,
+         "X has 2 features, but GaussianPool is expecting 3 features as input"),
+        (lambda pair, pool: pool.predict_proba(THREE[0]), op.ShapeError, "Reshape your data"),
+        (lambda pair, pool: pool.predict_proba([[0.5, np.inf, 0.5]]), ValueError, "infinity"),
+        (lambda pair, pool: pool.predict_proba([[0.5, 45, 0.5]]), op.ProbabilityError, "divided by 100"),
+        (lambda pair, pool: pool.score(THREE[:3], [1, 7, 7]), op.OutcomeError,
+         r"7 is not one of the classes \[0, 1\]; it stands in 2 rows, the first of them 1"),
+        (lambda pair, pool: op.BetaLinearPool().fit(*data_of_classes()), op.OutcomeError,
+         "Only binary classification is supported"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_the_pool_is_refused(call, error, told):
+    X, y = data()
+    pool = op.GaussianPool().fit(X, y)
+    assert pool.predict_proba(np.empty((0, 3))).shape == (0, 2)
+    with pytest.raises(error, match=told):
+        call(op.GaussianPool().fit(of_pair("ann", "bob"), y), pool)
 
 
 @pytest.mark.parametrize("names", [[1, 2, 3], [1, "B", 3.5], ["1", "2", "3"]])
@@ -314,20 +329,6 @@ def test_names_are_matched_as_text(names):
     np.testing.assert_array_equal(pool.predict_proba(written), pool.predict_proba(X))
     weights = {name: i + 1 for i, name in enumerate(names)}
     np.testing.assert_allclose(op.LinearPool(weights=weights).fit(written, y).weights_, [3 / 6, 2 / 6, 1 / 6])
-
-
-def test_a_wrong_number_of_columns_without_names_is_refused():
-    X, y = data()
-    pool = op.GaussianPool().fit(X, y)
-    with pytest.raises(op.ShapeError, match="X has 2 features, but GaussianPool is expecting 3 features as input"):
-        pool.predict_proba(X[:, :2])
-    with pytest.raises(op.ShapeError, match="Reshape your data"):
-        pool.predict_proba(X[0])
-    with pytest.raises(ValueError, match="infinity"):
-        pool.predict_proba([[0.5, np.inf, 0.5]])
-    with pytest.raises(op.ProbabilityError, match="divided by 100"):
-        pool.predict_proba([[0.5, 45, 0.5]])
-    assert pool.predict_proba(np.empty((0, 3))).shape == (0, 2)
 
 
 def test_rows_are_matched_by_index():
@@ -572,12 +573,6 @@ def test_rounded_rows_are_normalised_and_that_is_said_once():
     for row in ([0.33, 0.33, 0.31], [0.333, 0.333, 0.331], [0.0, 0.0, 0.0], [0.123456, 0.4, 0.4]):
         with pytest.raises(op.ProbabilityError, match="must sum to 1 up to rounding"):
             pool.predict_proba([[row]])
-
-
-def test_a_binary_pool_refuses_more_classes():
-    X, y = data_of_classes()
-    with pytest.raises(op.OutcomeError, match="Only binary classification is supported"):
-        op.BetaLinearPool().fit(X, y)
 
 
 @pytest.mark.parametrize(
