@@ -39,7 +39,7 @@ def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.Ar
 
 
 def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Expected log score (equation 26) of normal log-odds: `mean` if Y = 1, −`mean` if Y = 0, with `variance`."""
+    """Expected log score (equation 26) of log-odds that are normal, with mean `mean` if Y = 1 and −`mean` if Y = 0."""
     return expected(lambda x: 1.0 + np.log2(np.clip(expit(x), POOL_FLOOR, 1.0 - POOL_FLOOR)), mean, variance)
 
 

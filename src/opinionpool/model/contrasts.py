@@ -157,7 +157,7 @@ class Batch:
         return np.asarray(~np.isnan(some).all(axis=tuple(range(1, some.ndim))))
 
     def answers(self, ratios: Array) -> Array:
-        """The probabilities, at least the floor, of pooled log-ratios `ratios` (T, K - 1): (T,), or (T, K) if K > 2."""
+        """Answers (T,), or (T, K) if K > 2: probabilities of pooled log-ratios `ratios` (T, K - 1), above the floor."""
         if self.classes > 2:
             return logodds.pooled_probabilities(ratios, self.base.prior, self.base.pool_floor)
         return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
@@ -208,8 +208,8 @@ def _check_options(q: Array, absent: Mask) -> None:
 def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask]]:
     """Yield batches of t events with similar numbers of forecasts, so that each batch is one rectangular array.
 
-    `event` (M,) has the event of each forecast. Each item: the events, (t,); the positions in `event` of their
-    forecasts, (t, m), padded to the most; and a mask, (t, m), False at padding.
+    `event` (M,) has the event of each forecast. Each item has the events, (t,); the positions of their forecasts in
+    `event`, (t, m), padded to the largest number of forecasts m; and a mask, (t, m), False at padding.
     """
     by_event, count = np.argsort(event, kind="stable"), np.bincount(event, minlength=events)
     start, width = np.cumsum(count) - count, np.ceil(np.log2(np.maximum(count, 1)))
@@ -267,7 +267,7 @@ class Contrasts:
 
 @dataclass(frozen=True, eq=False)
 class AnswerParts:
-    """Parts of the answer about one event: start + intercept + sum of N experts' contributions; without a base rate."""
+    """Parts of the answer about one event, without a base rate: start + intercept + sum of N experts' contributions."""
 
     # Unit of contributions, start and intercept: "log-odds" (D = K - 1 log-ratios) or "probability" (D = K).
     scale: str
@@ -362,7 +362,7 @@ def _softened(deviation: Array, odds: float) -> Array:
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Moderated log-ratios, of probabilities e^`deviation` (0: no option) mixed with equal ones, s = k/(`odds` + k)."""
+    """Moderated log-ratios: probabilities e^`deviation` (0: no option) are mixed with equal ones, s = k/(`odds` + k)."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

@@ -141,7 +141,7 @@ class MatrixCorrelation:
         return least_pivot(self.array) >= SINGULAR
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Solve R_SS x = v_S for the experts S present in each row, by LU for all sets of a size; R_SS⁺ if singular."""
+        """Solve R_SS x = v_S for the experts S present in each row, by LU; by the pseudoinverse if R_SS is singular."""
         solved = np.zeros(present.shape)
         for rows, columns, who in patterns(present, experts):
             among, cells = self.array[who[:, :, None], who[:, None, :]], (rows[:, None, :], columns[:, :, None])
@@ -269,7 +269,7 @@ class MixedCorrelation:
         return self.average(lambda each: each.times(v))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Solve R_SS x = v_S in each model, with `v` times the model's `signal`; the average of x, (T, m)."""
+        """Solve R_SS x = v_S in each model, where `v` is multiplied by the model's `signal`; return the mean of x."""
         if self.signal is None:
             return self.average(lambda each: each.solve(v, present, experts, strict=strict))
         total = np.zeros(present.shape)

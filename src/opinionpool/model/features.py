@@ -91,7 +91,7 @@ class Parts:
         return solved
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Return weights of the experts present in each row, (T, m), 0 for absent ones (equation 10, among them)."""
+        """Return weights of the experts present in each row, (T, m), 0 for others: equation 10 for those present."""
         informative, scale = self.informative, self.scale
         if experts is not None:
             informative, scale = informative[experts], scale[experts]
@@ -255,7 +255,7 @@ def parts_of_features(
     n: int,
     dependence: str = "common",
 ) -> Parts:
-    """Parts with contrast accuracy/calibration, spread √(2 accuracy)/calibration; up to a factor if not `accuracy`."""
+    """Parts with contrast accuracy/calibration, spread √(2 accuracy)/calibration; without `accuracy` up to a factor."""
     kappa = vector(calibration, n, "calibration")
     _refuse(kappa < 0, kappa, "a calibration must be at least 0")
     absolute = _accuracies(relative_accuracy, accuracy, n)

@@ -52,7 +52,7 @@ class Discriminant:
 
     @cached_property
     def _standard(self) -> tuple[Array, Array, Array]:
-        """Maps (N, K - 1, K - 1) that scale each expert's log-ratios to mean variance 1; means and covariance then."""
+        """Maps (N, K - 1, K - 1) that scale experts' log-ratios to mean variance 1; the scaled means and covariance."""
         scale = np.where(self.informative, self._scale, 1.0)
         turn = np.linalg.cholesky(metric(len(self.means))) / scale[:, None, None]
         means = np.einsum("knd,nda->kna", self.means, turn)

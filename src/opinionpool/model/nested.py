@@ -27,7 +27,9 @@ _LEAST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class NestedCorrelation:
-    """Correlation matrix of experts whose evidence is nested; equally accurate ones have the correlation `rho`.
+    """Correlation of nested evidence: the weaker of two experts knows a blurred copy of what the stronger one knows.
+
+    Equally accurate experts have the correlation `rho`.
 
     >>> NestedCorrelation(np.array([1.0, 1.0, 0.5]), 0.6).matrix()
     array([[1. , 0.6, 0.3],
@@ -71,7 +73,7 @@ class NestedCorrelation:
         return np.asarray(np.where(np.eye(self.size, dtype=bool), 1.0, self.rho * self.shares()))
 
     def times(self, v: Array) -> Array:
-        """Return R v for `v` (..., N), in O(N), by sums over the weaker and over the stronger experts of each."""
+        """Return R v for `v` (..., N), in O(N), by sums over the experts weaker and those stronger than each expert."""
         order, product = np.argsort(self._level, kind="stable"), np.empty(v.shape)
         level, value = self._level[order], (v * self._sign)[..., order]
         product[..., order] = value + self.rho * (_from_weaker(level, value) + _from_stronger(level, value))
@@ -111,7 +113,7 @@ class NestedCorrelation:
         return solved
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
-        """Solve R x = `value` (m, T) by a Kalman smoother, whose state is times `decay` plus noise `gap` in a step."""
+        """Solve R x = `value` (m, T) by a Kalman smoother; a step multiplies its state by `decay`, adds noise `gap`."""
         noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
         errors, spreads = [], []
         for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):
@@ -133,7 +135,7 @@ class NestedCorrelation:
         return np.array(solved[::-1]).reshape(value.shape)
 
     def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
-        """Sums by event, to estimate ρ, over pairs i, j of forecasts: (R_ij/ρ) `values`_i · `values`_j; (R_ij/ρ)²."""
+        """Sums by event over pairs i, j of forecasts, to estimate ρ: of (R_ij/ρ) `values`_i · `values`_j; (R_ij/ρ)²."""
         products, squares = np.zeros(events), np.zeros(events)
         for rows, cells, present in padded_cells(event, events):
             order, here, level, sign = self._places(present, expert[cells])

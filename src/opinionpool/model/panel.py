@@ -543,8 +543,8 @@ class Panel(PoolingPanel):
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about the one event of `batch` as a sum over experts; learned null forecasts replace biases.
 
-        An expert's null forecast is the one that it gives when it knows nothing. What null forecasts leave of the
-        biases is in the intercept.
+        An expert's null forecast is the one that it gives when it knows nothing. The part of the biases that null
+        forecasts do not explain is in the intercept.
         """
         centre = self.settings.extremes.centre
         bias = self.bias_ratios if centre is None else centre

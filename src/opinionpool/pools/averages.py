@@ -29,7 +29,7 @@ ROUNDING = 1e-12
 
 
 class Average(ProbabilityPool):
-    """Simple average (AvgOps): mean of the probabilities of the experts present."""
+    """Simple average (AvgOps in the paper): mean of the probabilities of the experts present."""
 
     title = "Average"
 

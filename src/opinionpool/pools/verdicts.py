@@ -88,7 +88,7 @@ class Majority(Pool):
         return logodds.prior_log_ratios(answers)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """Return the share of events on which the majority was right, with `EVENTS` more events at the rate `RIGHT`."""
+        """Return the share of events on which the majority was right, if `EVENTS` more events had the rate `RIGHT`."""
         if sample.nothing(f"a majority is taken to be right in {RIGHT:.0%}"):
             return {"right": RIGHT}
         hit = sample.collect(lambda c, y: np.take_along_axis(votes(_counts(c)), y[:, None], axis=1)[:, 0])

@@ -282,7 +282,7 @@ def compare(
     progress: Progress = None,
     rivals: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Comparison that `compare_pools` describes; its arguments `by` ... `beliefs` are fields of `splits` and `fit`."""
+    """Comparison as by `compare_pools`, whose arguments `by` ... `beliefs` are fields of `splits` and `fit`."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
@@ -420,7 +420,7 @@ def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mappin
 
 
 def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecasts, list[Note]]:
-    """Forecasts with events unresolved for which a rival has no answer, and a note on the number of these events."""
+    """Return `forecasts`, without outcomes of events that a rival did not answer, and a note on the number of these."""
     missing = np.zeros(len(forecasts.events), dtype=bool)
     for rival in rivals:
         missing |= rival.missing

@@ -127,7 +127,7 @@ class Occasions:
         return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
 
     def sums(self, values: Array) -> Array:
-        """Sums by event, (T, ...), of `values` (S, ...) by occasion times its weight; NaN without occasions."""
+        """Sums by event, (T, ...), of `values` (S, ...) times weights of the S occasions; NaN without occasions."""
         total = np.zeros((self.events, *values.shape[1:]))
         np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
         total[self.without] = np.nan
@@ -169,7 +169,7 @@ class Scores:
         return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
 
     def by_event(self, occasions: Occasions) -> Scores:
-        """Return scores by event, as means over its occasions; AUC is NaN if occasions are intervals of time."""
+        """Return scores by event: means over the event's occasions; AUC is NaN if occasions are intervals of time."""
         mean = occasions.mean
         area = np.full_like(self.auc, np.nan) if occasions.over_life else self.auc
         return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), area)

@@ -38,7 +38,7 @@ DRAWS, MOST_DRAWN = 20_000, 200
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Sums and counts of M quantities by cluster, G clusters of events; means and standard errors follow."""
+    """Sums and counts of M quantities by cluster, for G clusters of events, to compute means and standard errors."""
 
     # total, count: (G, M); sum of values, and number of events with a value
     total: Array
@@ -139,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Lower confidence limit of the mean of `values`, of which `against` are below 0; `tail` is its probability."""
+    """Lower confidence limit of the mean of `values`, `against` of them below 0; `tail`: chance of a lower mean."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))

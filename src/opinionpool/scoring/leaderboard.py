@@ -116,7 +116,7 @@ def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
 
 
 def _alpha(count: Array) -> float:
-    """Krippendorff's (2011) ordinal alpha, 1 − D_o/D_e, from counts (T, levels) of judges who gave each level."""
+    """Krippendorff's (2011) ordinal alpha: 1 − observed/expected disagreement; `count` (T, levels) of judges."""
     total = count.sum(axis=0)
     rank = np.cumsum(total) - total / 2.0
     judges, number = count.sum(axis=1), count.sum()
@@ -135,7 +135,7 @@ def _fleiss(count: Array) -> float:
 
 
 def _cohen(judge: Index, level: Index, size: int) -> float:
-    """Cohen's kappa (1960), two judges' agreement beyond chance; each rating's `judge` (0, 1), `level` < `size`."""
+    """Cohen's kappa (1960), two judges' agreement beyond chance; of each rating, `judge` (0, 1), `level` < `size`."""
     one, two = level[judge == 0], level[judge == 1]
     random = float(np.bincount(one, minlength=size) @ np.bincount(two, minlength=size)) / len(one) ** 2
     return (float((one == two).mean()) - random) / (1.0 - random) if random < 1 else float("nan")

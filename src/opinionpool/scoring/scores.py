@@ -226,7 +226,7 @@ def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def event_scores(p: Array, events: Forecasts, floor: float = POOL_FLOOR) -> Array:
-    """Log scores (equation 26) of answers `p` against uniform scoring priors (T,): NaN if unresolved, ties' mean."""
+    """Log scores (equation 26) of answers `p` with uniform priors, (T,): NaN if unresolved, mean over tied outcomes."""
     even = None if events.even is None else public_probabilities(events.even)
     scores = log_score(p, np.where(events.resolved, events.outcomes, np.nan), even, floor)
     if events.ties is None:

@@ -44,7 +44,7 @@ class Event(NamedTuple):
         return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
 
     def revised(self, other: Event, *, by_time: bool = False) -> Event:
-        """The event with forecasts and facts by `other` in place of its own, but, if `by_time`, no older forecasts."""
+        """The event updated by `other`; if `by_time`, an expert's later forecast is not replaced by an older one."""
         if other is self or not len(other.experts):
             cells = self.experts, self.probabilities, self.made
         elif self.made is not None or other.made is not None:
@@ -286,7 +286,7 @@ _BLANKS: Mapping[str, Any] = {
 
 
 def _column(values: Sequence[Any], blank: Any, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - an array or None
-    """Return `values` as an array with one for each event, `blank` where it is None; None if all are None."""
+    """Return `values` as an array with one value for each event, `blank` for None; None if all values are None."""
     if all(value is None or value is False for value in values):
         return None
     kind: Any = {float: np.float64, bool: bool, np.datetime64: "datetime64[us]"}.get(type(blank), object)

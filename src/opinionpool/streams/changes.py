@@ -190,7 +190,7 @@ def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool
 
 
 def annulled(state: StreamState, event: Event, *, complete: bool) -> Change | None:
-    """Return the change that removes an annulled event; None if the stream does not know it. Errors as `as_learned`."""
+    """Return the change that removes an annulled event; None if the stream does not know it. Raises as `as_learned`."""
     name = str(event.id)
     entry = state.entry(name)
     if entry is not None:
@@ -226,8 +226,8 @@ _NOTES = (
 class Changes:
     """Collector of the changes that a batch of events makes to a stream; `made` has them.
 
-    `table` is the batch, if it is a full export of a table seen before: for each event in it, earlier forecasts that it
-    lacks are withdrawn, and an earlier outcome that it lacks is taken back.
+    `table` is the batch, if it is a full export of a table seen before: for each event in it, earlier forecasts that
+    the table lacks are withdrawn, and an earlier outcome that the table lacks is taken back.
     """
 
     def __init__(self, state: StreamState, *, table: Forecasts | None = None) -> None:

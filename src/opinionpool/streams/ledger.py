@@ -20,7 +20,7 @@ _SETS = 256
 
 
 class Columns:
-    """Numbers (columns) of experts by name, in order of appearance, and hashes of their names; immutable.
+    """Column number of each expert, by name in the order of appearance, and hashes of the names; immutable.
 
     >>> columns = Columns().joined(["ann", "bob"])
     >>> columns.of(["bob", "ann"])
@@ -70,7 +70,7 @@ ENTRY = np.dtype([("key", "<u8"), ("content", "<u8"), ("outcome", "<i4"), ("weig
 
 
 class Entry(NamedTuple):
-    """Ledger entry of an event that was learned from: hashes of its id and forecasts, outcome, weight, time."""
+    """Ledger entry of an event that was learned from: a hash of its id, one of its forecasts; outcome, weight, time."""
 
     key: int  # hash of the id
     content: int  # hash of forecasts and prior

@@ -138,7 +138,7 @@ class EventSample:
         return {event.id: event for _, block in self.parts for event in block if event.id is not None}
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """The number of events that each sampled event in `block` represents, (T,), and its own weight at `now`, (T,).
+        """Number of events that each sampled event in `block` represents, and the event's weight at `now`, (T,) each.
 
         The numbers for one outcome add up to the weight of all events with it, `totals` (K,).
         """
@@ -149,7 +149,7 @@ class EventSample:
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
-    """Return a hash of each forecast, 0 where missing; the last axis is K classes if there are more than `axes`."""
+    """Return a hash of each forecast, 0 where missing; if there are more than `axes` axes, the last is of K classes."""
     if probabilities.ndim == axes:
         return cell_keys(probabilities, 1.0)
     # Rows that were normalised differ in their last digits by the order of the classes.

@@ -374,7 +374,7 @@ class StreamSource:
         return Seen(totals.events.copy(), totals.counts.copy(), self.state.present(), notes)
 
     def sums(self, request: Request) -> Sums | None:
-        """Return sums over all events; None if they have other floors, or lack forecasts for a full covariance."""
+        """Return sums over all events; None if their floors are not the fit's, or a full covariance needs more."""
         totals = self._filled.totals
         found = totals.evidence(laplace_prior(totals.events) if totals.prior is None else totals.prior)
         if found is None or (request.kind == "full" and not found[0].complete):

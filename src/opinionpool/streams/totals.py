@@ -205,7 +205,7 @@ class Totals:
         return Statistics.empty(self.experts, k).add(ratios, outcomes, weight)
 
     def _lowest(self, q: Array, *, whole: bool) -> Array:
-        """The least probability of each class, (K,), so far and in `q`, of which no forecast is missing if `whole`."""
+        """The least probability of each class, (K,), so far and in `q`; if `whole`, no forecast in `q` is missing."""
         if not q.size:
             return self.lowest
         if q.ndim > 2:
@@ -238,7 +238,7 @@ class Clock(NamedTuple):
 
     @classmethod
     def of(cls, half_life: float | None) -> Clock:
-        """Return the clock of an empty stream, where an event's weight halves in the time `half_life`, if not None.
+        """Return the clock of an empty stream; in the time `half_life`, an event's weight halves. None: no decay.
 
         Raises an ArgumentError if `half_life` is invalid.
         """
