@@ -362,7 +362,7 @@ def _softened(deviation: Array, odds: float) -> Array:
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Moderated log-ratios: probabilities e^`deviation` (0: no option) are mixed with equal ones, s = k/(`odds` + k)."""
+    """Moderated log-ratios: probabilities e^`deviation` (0: no option) mixed with equal ones, s = k/(`odds` + k)."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

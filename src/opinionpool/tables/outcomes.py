@@ -293,12 +293,12 @@ def _encode(
                 unsettled.add(word)
             else:
                 # If no outcome is a class, the names differ, and no word stands for something else.
-                alone = options is None and all(matchers[event].find(each) is None for each in words.values)
+                unmatched = options is None and all(matchers[event].find(each) is None for each in words.values)
                 of = "classes" if options is None else f"options of event {shown(events[event])}"
                 rows = words.rows(code) if options is None else np.flatnonzero(pair == i)
                 where = replace(column.table.place(rows[:3].tolist()), column=column.name, value=word)
                 about = {"of": of, "options": [*map(str, labels)], "meant": meant(word, [*map(str, labels)])}
-                ways = [] if alone else map(Remedy, none_remedies(word))
+                ways = [] if unmatched else map(Remedy, none_remedies(word))
                 raise fault("no-class", where, ways, count=counts[i], **about)
         values.append(found.take(pair))
     return _Encoded(
