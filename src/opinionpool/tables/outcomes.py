@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -396,13 +396,12 @@ def find_options(
         raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
     single = answered[found.sizes[answered] < 2]
     if len(single):
-        event, at = int(single[0]), Place(long_rows.table.name)
-        about: dict[str, Any] = {"event": long_rows.events[event], "option": found.of_events[event][0]}
-        if len(single) < len(answered) or "class" not in layout.roles:
-            raise fault("one-option", at, (), **about)
-        topic = long_rows.table.names[layout.roles["class"]]
-        ways = [Remedy({"columns": {"topic": topic}}), Remedy({"columns": {"class": None}})]
-        raise fault("one-option-each", at, ways, topic=topic, **about)
+        event, ways = int(single[0]), list[Remedy]()
+        if len(single) == len(answered) and "class" in layout.roles:
+            topic = long_rows.table.names[layout.roles["class"]]
+            ways = [Remedy({"columns": {"topic": topic}}), Remedy({"columns": {"class": None}})]
+        about = {"event": long_rows.events[event], "option": found.of_events[event][0]}
+        raise fault("one-option", Place(long_rows.table.name), ways, **about)
     return found
 
 

@@ -99,7 +99,6 @@ class Parts:
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)  # distinct words of the table in some columns
     spans: Sequence[tuple[int, int]] = ()  # first row and number of rows of each part
     more: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
-    percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
     counts: ForecastCounts | None = None  # of the parts read so far
     read: PartNotes = field(default_factory=PartNotes)  # notes on the parts read so far
 
@@ -108,10 +107,11 @@ class Parts:
         if self.only is not None:
             yield self.only
             return
+        percent: dict[int, tuple[bool, int]] = {}  # whether a column is in per cent, and a row that says so
         self.counts, self.read = None, PartNotes()
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             for column, own in reader.reading.percent.items():
-                before, where = self.percent.setdefault(column, (own, first))
+                before, where = percent.setdefault(column, (own, first))
                 if before != own:
                     both = {"one": place(self.table, where), "other": place(self.table, first)}
                     raise fault("units-of-parts", None, (), name=self.table.names[column], **both)
