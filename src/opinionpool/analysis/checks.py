@@ -335,7 +335,7 @@ def duplicates(forecasts: Forecasts) -> list[Check]:
 
 
 def _codes(forecasts: Forecasts) -> Codes:
-    """Integer codes (3, N, T): of each forecast, of the same one again, and of the opposite one; below 0 if missing."""
+    """Integer codes (3, N, T) of forecasts (-1: missing), the same with -2 for missing, and of opposite forecasts."""
     t, n = forecasts.shape
     p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)

@@ -122,7 +122,7 @@ def verdict_lines(found: Comparison) -> list[str]:
 
 
 def _single(found: Comparison) -> list[str]:
-    """Return the sentence on the pool against the average by itself, if the table's verdict differs; else nothing."""
+    """Return the sentence on the pool against the average alone, if the table, with all pools, concludes otherwise."""
     own = next((pool for pool in found.pools if pool.pool == found.reference), None)
     single = found.single
     if own is None or single is None or single.verdict == own.over_average.verdict:

@@ -130,7 +130,7 @@ class Objections(Meanings):
         return bool(clear or every or known or (sure and not vague))
 
     def sure(self, reading: Reading) -> bool:
-        """Whether forecasts may be how sure experts are of verdicts: by header, or as verdicts on an event differ."""
+        """Whether forecasts may be confidences in verdicts (choices of a class): by header, or as verdicts differ."""
         columns = [self.profile.columns[place] for place in reading.forecasts]
         sure = any("sureness" in c.roles for c in columns)
         if reading.shape.columns or sure:

@@ -246,7 +246,7 @@ def _column_of_options(column: EventColumn) -> str | None:
 
 
 def _grade(words: Sequence[str]) -> str:
-    """Return the first grade in the upper half, if `words` have three or more integers up to 10; else ""."""
+    """Return the grade to propose for success, the first in the upper half of 3 or more integers to 10; else ""."""
     numbers = {int(word) for word in words if word.isdigit() and int(word) <= 10}
     return str((min(numbers) + max(numbers)) // 2 + 1) if len(numbers) > 2 else ""
 
@@ -310,7 +310,7 @@ def _encode(
 
 
 def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Position of each row (-1: blank) in a list of pairs (event, code), the list, row counts; `shared`: event is 0."""
+    """Each row's position (-1: blank) in a list of pairs (event, word's code), this list, and rows by pair."""
     codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
     if shared:
         return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()

@@ -132,7 +132,7 @@ def exclude_way(column: str, expert: str) -> str:
 
 
 def _counts(values: Array) -> bool:
-    """Whether numbers count or number things, so that those above 1 are no codes for "no answer"."""
+    """Whether values number rows, or count something, so that those above 1 are no codes for "no answer"."""
     present = values[~np.isnan(values)]
     outside = (present < 0) | (present > 1)
     if (present != np.round(present)).any():
