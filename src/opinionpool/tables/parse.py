@@ -85,7 +85,7 @@ class TableReader:
         self.__dict__.update(known)
 
     def revised(self, remedy: Remedy) -> TableReader:
-        """Return a reader with the options that `remedy` changes; results that do not depend on those options are kept."""
+        """Return a reader with the options that `remedy` changes; results that others determine are kept."""
         stages = [OPTIONS[name].stage for name in remedy]
         # Without a rule for duplicates, each of several files may be an expert.
         stages += ["cells"] if "duplicates" in remedy and len(self.table.pieces) > 1 else []
