@@ -1,6 +1,7 @@
 """Recalibration of a single expert, and of covariates into log-odds."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -47,20 +48,6 @@ def test_the_curves_of_the_figure():
     assert (np.diff(curves[1:], axis=1) > 0).all()
     extremes = np.abs(logit(curves) - logit(0.3))
     assert (np.diff(np.delete(extremes, 29, axis=1), axis=0) > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ((1.2, 1.0), op.ProbabilityError),
-        ((0.5, NAN), op.ArgumentError),
-        ((0.5, 1.0, np.inf), op.ArgumentError),
-        ((0.5, 1.0, 0.0, 1.0), op.ProbabilityError),
-    ],
-)
-def test_what_is_out_of_range_is_refused(arguments, error):
-    with pytest.raises(error):
-        op.recalibrate(*arguments)
 
 
 # Covariates
@@ -127,30 +114,36 @@ def test_columns_that_say_nothing_become_the_prior():
     assert learned.calibration_[1:].tolist() == [0, 0]
 
 
+def fitted(x, y, weight=None, **options):
+    return op.LogOddsTransformer(**options).fit(np.reshape(x, (len(x), -1)), y, sample_weight=weight)
+
+
+X, Y = covariates()
+
+
 @pytest.mark.parametrize(
-    ("x", "y", "told"),
+    ("call", "error", "told"),
     [
-        ([1.0, 2.0], [0, 1], "at least 3 resolved events and both outcomes"),
-        ([1.0, 2.0, 3.0], [1, 1, 1], "0 with outcome 0 and 3 with outcome 1, one class at most"),
-        ([1.0, 2.0, 2.0], [0, 1, 1], "some within-outcome variation for 'x0', and it has 1 and 2"),
-        ([1.0, NAN, NAN, 2.0, 3.0], [0, 1, 0, 0, 0], "for 'x0', and it has 3 and 0"),
+        (partial(op.recalibrate, 1.2, 1.0), op.ProbabilityError, None),
+        (partial(op.recalibrate, 0.5, NAN), op.ArgumentError, None),
+        (partial(op.recalibrate, 0.5, 1.0, np.inf), op.ArgumentError, None),
+        (partial(op.recalibrate, 0.5, 1.0, 0.0, 1.0), op.ProbabilityError, None),
+        (partial(fitted, [1.0, 2.0], [0, 1]), op.LearningError, "at least 3 resolved events and both outcomes"),
+        (partial(fitted, [1.0, 2.0, 3.0], [1, 1, 1]), op.LearningError,
+         "0 with outcome 0 and 3 with outcome 1, one class at most"),
+        (partial(fitted, [1.0, 2.0, 2.0], [0, 1, 1]), op.LearningError,
+         "some within-outcome variation for 'x0', and it has 1 and 2"),
+        (partial(fitted, [1.0, NAN, NAN, 2.0, 3.0], [0, 1, 0, 0, 0]), op.LearningError, "for 'x0', and it has 3 and 0"),
+        (partial(fitted, X, np.arange(len(Y)) % 3), op.OutcomeError,
+         r"Only binary classification is supported\. There are 3 classes"),
+        (partial(fitted, X, Y, output="odds"), op.ArgumentError, "output must be one of log-odds, probability"),
+        (partial(fitted, X, Y, np.zeros(len(Y))), op.ArgumentError, "weight above zero"),
+        (partial(op.LogOddsTransformer().transform, X), NotFittedError, None),
     ],
-)
-def test_too_few_events_are_refused(x, y, told):
-    with pytest.raises(op.LearningError, match=told):
-        op.LogOddsTransformer().fit(np.array(x)[:, None], y)
-
-
-def test_what_is_not_for_it_is_refused():
-    x, y = covariates()
-    with pytest.raises(op.OutcomeError, match=r"Only binary classification is supported\. There are 3 classes"):
-        op.LogOddsTransformer().fit(x, np.arange(len(y)) % 3)
-    with pytest.raises(op.ArgumentError, match="output must be one of log-odds, probability"):
-        op.LogOddsTransformer(output="odds").fit(x, y)
-    with pytest.raises(op.ArgumentError, match="weight above zero"):
-        op.LogOddsTransformer().fit(x, y, sample_weight=np.zeros(len(y)))
-    with pytest.raises(NotFittedError):
-        op.LogOddsTransformer().transform(x)
+)  # fmt: skip
+def test_what_cannot_be_recalibrated_is_refused(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
 
 
 def test_unresolved_events_and_weight_zero_teach_nothing():
