@@ -74,7 +74,7 @@ class Regressions:
         return Regressions(*(each[rows] for each in vars(self).values()))
 
     def about(self, bias: Array, contrast: Array) -> Regressions:
-        """Return the sums for log-ratios less `bias` (..., K - 1) and less `contrast` (...) times the signature."""
+        """Return the sums for log-ratios less `bias` (..., K - 1), and less `contrast` (...) times the signature."""
         value = self.value - self.count[..., None] * bias - contrast[..., None] * self.signature
         product = self.product - (self.signature * bias).sum(axis=-1) - contrast * self.square
         return replace(self, value=value, product=product)
@@ -346,7 +346,7 @@ def _check_choices(evidence: ResolvedEvents) -> None:
 
 
 def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Sequence[str]) -> tuple[Mask, list[Note]]:
-    """Mask (N,) of experts whose forecasts are missing or all equal, and notes; a LearningError if all experts are."""
+    """Mask (N,) of experts whose forecasts are missing or all equal, and notes; a LearningError for lack of others."""
     absent = means.count.sum(axis=0) == 0
     constant = zero_variance(evidence, means) & ~absent
     if (absent | constant).all():

@@ -228,7 +228,7 @@ def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Pat
 
 
 def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
-    """Yield moments of the experts `kept` on resolved events for each set of experts, or for many sets of one event."""
+    """Yield moments of the experts `kept` by set of experts who answered; many sets with one event are in one item."""
     position, groups, d = np.full(rows.experts, -1), len(rows.design.signature), rows.classes - 1
     position[kept] = np.arange(len(kept))
     counted = (rows.outcomes != UNRESOLVED) & (rows.weight > 0)

@@ -191,7 +191,7 @@ def _add_gradient(gradient: Array, design: Design, rows: slice, p: Array, rest: 
 
 
 def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: Array, weight: Array) -> None:
-    """Add second derivatives of the loss over events `rows`, by their `p` (`rest` is 1 - p), to `hessian` (S, Q, Q)."""
+    """Add second derivatives of the loss on events `rows` to `hessian` (S, Q, Q); `p`, `rest` as in `_add_gradient`."""
     (s, d, t), (f, n), z = p.shape, (len(design.features), design.columns.shape[-3]), design.columns[..., rows]
     first, features, likely = f * d, design.features[:, rows], p * weight
     if d == 1:

@@ -82,7 +82,7 @@ class _Point(NamedTuple):
         return cls(which, penalty, theta, found, found.loss + (slope * theta).sum(axis=1) / 2.0, found.gradient + slope)
 
     def some(self, which: Mask | Index) -> _Point:
-        """Return the state of only the searches `which` among these."""
+        """Return the state of only some of these searches, those in `which`."""
         penalty, theta, cost, gradient = (part[which] for part in (self.penalty, self.theta, self.cost, self.gradient))
         return _Point(self.which[which], penalty, theta, self.value.some(which), cost, gradient)
 

@@ -57,7 +57,7 @@ class Observations:
         return Design(columns, one, self.offset.T, self.outcomes, self.weight)
 
     def design_along(self, basis: Array | None) -> Design:
-        """Regression of outcomes on an intercept and M combinations `basis` (N, M) of experts; None: each expert."""
+        """Regression of outcomes on an intercept and M combinations `basis` (N, M) of experts; if None, each expert."""
         t, _, d = self.contrasts.shape
         seen = self.contrasts if basis is None else np.swapaxes(np.tensordot(self.contrasts, basis, (1, 0)), 1, 2)
         seen = np.transpose(seen, (1, 2, 0))

@@ -56,7 +56,7 @@ class MeanDesign:
 
     @classmethod
     def by_outcome(cls, classes: int) -> MeanDesign:
-        """The design of events that share K classes: one group for each outcome."""
+        """Return the model for events that share K classes: a group of events for each outcome."""
         return cls(signature(classes))
 
     @property

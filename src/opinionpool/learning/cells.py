@@ -97,7 +97,7 @@ class Cells:
 
     @cached_property
     def counted(self) -> tuple[Array, Array, Array]:
-        """Weighted sums over each expert's rows: of 1, of outcomes' signatures (N, K - 1), of signatures' squares."""
+        """Sums over each expert's weighted rows: of 1, of signatures (N, K - 1), of signatures' squared lengths."""
         return self.by_expert(np.ones(len(self.event))), self.by_expert(self.signs), self.by_expert(self.lengths)
 
     def regressions(self, values: Array) -> Regressions:

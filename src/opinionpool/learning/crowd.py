@@ -145,7 +145,7 @@ def _with_open(
     prior: tuple[Nodes, Believed],
     start: Hierarchy | None,
 ) -> _AtLimit:
-    """Crowd fitted to resolved events `task` and to open ones; forecasts are moderated to `limit`."""
+    """Crowd fitted to resolved events `task` and to open events `unresolved`, with forecasts moderated to `limit`."""
     fitted = _AtLimit.at(task, limit, prior, start)
     for _ in range(OPEN_ROUNDS if len(unresolved.outcomes) else 0):
         fitted = _AtLimit.at(task, limit, prior, fitted.crowd, fitted.imputed(unresolved))
@@ -155,7 +155,7 @@ def _with_open(
 def _without_folds(
     fitted: _AtLimit, unresolved: SparseContrasts, prior: tuple[Nodes, Believed]
 ) -> Iterator[tuple[Index, Hierarchy]]:
-    """Yield, for each of `FOLDS` folds of resolved events, the numbers of its forecasts and a fit without the fold."""
+    """Yield, for each of `FOLDS` folds of resolved events, the numbers of its forecasts, and a fit to other folds."""
     task, fold = fitted.task, np.empty(len(fitted.task.outcomes), dtype=np.intp)
     fold[np.argsort(_sizes(fitted.cells), kind="stable")] = np.arange(len(fold)) % FOLDS
     for each in range(FOLDS):
@@ -377,7 +377,7 @@ class _AtLimit:
 
     @property
     def marginal(self) -> MarginalFeatures:
-        """Bias, contrast and spread of each expert by the expert's own forecasts, shrunken to the crowd's mean ones."""
+        """Bias, contrast and spread of each expert by own forecasts, shrunken towards the crowd's mean features."""
         found = self.chosen[2]
         return MarginalFeatures.of(found, self.crowd.correlation)
 

@@ -152,8 +152,8 @@ def _residuals(
 ) -> tuple[list[tuple[Array, int]], Array]:
     """Score residuals for intercept and slope, each with its number of free columns; and gains in log score, (T, 1).
 
-    Score residuals are derivatives of the default pool's log-likelihood. A gain is the log probability of the outcome
-    by the believed pool, less that by the simple average.
+    Score residuals are derivatives of the default pool's log-likelihood; of K columns whose sum is 0, K - 1 are free. A
+    gain is the log probability of the outcome by the believed pool, less that by the simple average.
     """
     number, level = answers.number[used], answers.level[used]
     slope = believed_slope(number.astype(np.float64))

@@ -41,7 +41,7 @@ class Features:
     spread: Array
 
     def among(self, rows: Index | slice) -> Features:
-        """Features at the positions `rows` (of experts, or if each forecast has its own, of forecasts)."""
+        """Features at the positions `rows`, of experts or, if each forecast has features of its own, of forecasts."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
 
     @classmethod
@@ -104,7 +104,7 @@ class Centre:
         return Centre(*means, *(each.min(keepdims=True) for each in (self.bias_worth, self.worth)))
 
     def about(self, bias: Array, contrast: Array) -> Centre:
-        """Prior means of experts' features given the `bias` (1, K - 1) and `contrast` (1,) they have in common."""
+        """Prior means of experts' features given the `bias` (1, K - 1) and `contrast` (1,) that all experts share."""
         common = self.common
         moved = self.bias - common.bias + bias, self.contrast * (contrast / common.contrast)
         return replace(self, bias=moved[0], contrast=moved[1])
@@ -186,7 +186,7 @@ class Hierarchy:
         return replace(self, sums=sums, own_squares=np.maximum(squares, 0.0))
 
     def among(self, rows: Index | slice) -> Hierarchy:
-        """Return the hierarchy of only the experts, or forecasts, at the positions `rows`; the centre has N = 1."""
+        """Return the hierarchy of only the experts, or forecasts, at the positions `rows`; they share one centre."""
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
@@ -254,7 +254,7 @@ def _of_all(cells: Cells, rho: float, prior: Centre) -> tuple[Array, Array]:
 
 
 def _expected(cells: Cells, bias: Array, contrast: Array) -> Array:
-    """Expected log-ratios of each forecast, (M, K - 1), from `bias` and `contrast` of its expert, or of all."""
+    """Expected log-ratios of each forecast, (M, K - 1), by `bias` and `contrast` of its expert, or common to all."""
     if len(contrast) == 1:
         return np.asarray(bias + contrast * cells.signs)
     return np.asarray(bias[cells.expert] + contrast[cells.expert][:, None] * cells.signs)

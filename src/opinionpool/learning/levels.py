@@ -60,7 +60,7 @@ class Coding:
 
     @classmethod
     def of(cls, problem: Problem, zero: Array) -> Coding:
-        """The rules for votes and levels (of two classes) in all forecasts; `zero` are probabilities for zeros."""
+        """The rules for votes and levels (of two classes) in all forecasts; probabilities `zero` replace zeros."""
         forecasts, expert = problem.forecasts, problem.forecasts.expert_index
         scales, n = [forecasts.scales.get(name) for name in forecasts.experts], len(forecasts.experts)
         votes, given = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.intp)
@@ -118,7 +118,7 @@ class Coding:
         return found
 
     def _log_odds(self, p: Array, expert: Index) -> Array:
-        """Log-odds that each level counts as, averaged over its interval; `p` may be a mean of several levels."""
+        """Log-odds that levels `p` of scales stand for, averaged over a level's interval; `p` may be mean levels."""
         levels = self.levels[expert]
         inside = np.clip(p, 0.5 / levels, 1.0 - 0.5 / levels)
         mean = levels * (_entropy(inside - 0.5 / levels) - _entropy(inside + 0.5 / levels))

@@ -133,7 +133,7 @@ class Nodes:
         return float(np.sqrt(self.sums.probability @ self.sums.intercept**2))
 
     def along(self, basis: Array | None) -> Nodes:
-        """Return the prior of the weights' coordinates along a basis (N, R), which spans all directions."""
+        """Return the prior of the weights' coordinates along `basis` (N, R); itself if `basis` is None."""
         return self if basis is None else replace(self, direction=self.direction @ basis)
 
     @property

@@ -65,7 +65,7 @@ class Arrow(NamedTuple):
 
     @classmethod
     def at(cls, observed: Observations, design: Design, point: Array) -> Arrow:
-        """Return the expansion about `point`: Q coefficients of the design, then those of topics, if there are any."""
+        """Return the expansion about `point`, which has Q coefficients of the design, then those of topics, if any."""
         d, q, t = observed.free, design.size, len(observed.weight)
         if len(point) == q:
             return cls.plain(Quadratic.at(design, point), d)
@@ -158,7 +158,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """Posterior covariances of the weights, given intercept and sum, under each of B alternative priors (nodes)."""
+    """Posterior covariances of the weights, given the intercept and the sum of weights, under B alternative priors."""
 
     vectors: Array  # (B or 1, N, P); V
     gain: Array  # (B, P); g

@@ -106,7 +106,7 @@ class Recency(Tabular):
         return np.where(count[:, None] > 0, found, contrast)
 
     def forecasts(self, forecasts: Forecasts, reference: Array, floor: float = FLOOR) -> Forecasts:
-        """Return the forecasts discounted by age, given each event's prior `reference` (T, K), and without times."""
+        """Return a copy of the forecasts discounted by age, without times; `reference` (T, K) are events' priors."""
         if forecasts.made is None:
             return forecasts
         plain = replace(forecasts, made=None, asked=None)
@@ -181,7 +181,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, forecasts: Forecasts, source: Index) -> Counted:
-        """Counts and ages of forecasts; `source` (N,) numbers experts, and duplicates are as old as the first."""
+        """Weights and ages of forecasts; duplicates share a number in `source` (N,), and their oldest age."""
         assert forecasts.made is not None
         count, which = counted_once(forecasts.event_index, forecasts.expert_index, source)
         made = np.where(count > 0, forecasts.made, np.datetime64("NaT", "us"))

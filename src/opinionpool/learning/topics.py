@@ -120,7 +120,7 @@ class TopicEffects(Tabular):
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """The effects for all experts; covariances with an expert's weight are `part` times those at `column`."""
+        """The effects for all experts, whose covariances are at `column` among the present ones, times `part`."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:

@@ -80,7 +80,7 @@ class _WeightPrior:
         )
 
     def of_correlation(self) -> tuple[float, float, float]:
-        """Prior variance of the correlation, its error variance by one event, covariance with other errors.
+        """Prior variance of experts' correlation; its error's variance by one event; covariance with other errors.
 
         The prior variance is 0 without a belief about the correlation, as answers are then averaged over
         `CORRELATIONS`.
