@@ -82,12 +82,6 @@ class TestMaximum:
         values = np.array(fit(rows_of(x, y, w)).fit.log_likelihood)
         assert (np.diff(values) >= -em.ROUNDING * (1 + np.abs(values[1:]))).all()
 
-    def test_that_it_takes_long_is_said(self, monkeypatch):
-        x, y, _ = sample(8)
-        assert "seconds" not in fit(rows_of(x, y)).fit.note.text
-        monkeypatch.setattr(em, "LONG", 0.0)
-        assert "seconds for 7 different sets of experts" in fit(rows_of(x, y)).fit.note.text
-
 
 class TestThroughLearning:
     def test_full_structure_with_missing_cells(self):

@@ -43,9 +43,6 @@ ROUNDING = 1e-13
 SINGULAR = 1e-6
 # Experts up to which a covariance is looked at.
 MOST = 2000
-# Seconds beyond which a note says so; steps that most panels need; seconds that a set of n variables takes in each,
-# EACH + CUBED n³, on one processor of 2024.
-LONG, USUAL, EACH, CUBED = 10.0, 100, 2e-6, 1e-9
 
 
 class Patterns(NamedTuple):
@@ -184,13 +181,10 @@ class NormalRegression:
         return sums if sums[2] >= value - ROUNDING * (1.0 + abs(value)) else None
 
     def _note(self, steps: int) -> Note:
-        """Note that forecasts are missing, with the number of EM's steps, their time, and the assumption made."""
-        sizes = np.concatenate([np.full(len(part.columns), part.columns.shape[1]) for part in self.patterns])
-        seconds = USUAL * float((EACH + CUBED * sizes**3.0).sum())
-        long = f", about {seconds:.0f} seconds for {len(sizes):,} different sets of experts" if seconds > LONG else ""
+        """Note that forecasts are missing, with the number of EM's steps and the assumption made."""
         text = (
             f"forecasts are missing, so this is maximum likelihood on those that are there, found in {steps} steps"
-            f"{long}; it assumes that who answers does not depend on what happens"
+            "; it assumes that who answers does not depend on what happens"
         )
         return Note("maximum-likelihood", text)
 

@@ -235,7 +235,8 @@ def _keys_and_counts(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
     keys = np.empty(t, dtype=np.uint64)
     for rows in blocks(t, n):
         block = q[rows]
-        if _complete(block):
+        # NaN is neither.
+        if block.min() >= 0 and block.max() <= 1:
             counts += np.count_nonzero(codes[rows] >= 0)
             anywhere[:] = True
         else:
@@ -247,18 +248,6 @@ def _keys_and_counts(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
         cells = given_keys(np.asarray(block, dtype=np.float64), codes[rows], binary=True)
         keys[rows] = np.einsum("tn->t", cells)
     return mixed(keys), counts, anywhere
-
-
-# The bits of 1; those of negative numbers, of what is above 1 and of NaN are larger.
-_ONE = np.ones(1).view(np.uint64)[0]
-
-
-def _complete(block: Floats) -> bool:
-    """Return True if all forecasts of a block are in [0, 1] and no forecast is missing; -0 may give False."""
-    if block.dtype == np.float64 and block.flags.c_contiguous:
-        return bool(block.view(np.uint64).max() <= _ONE)
-    # NaN is neither.
-    return bool(block.min() >= 0 and block.max() <= 1)
 
 
 def _fits(q: Floats, y: Floats, classes: int) -> bool:
