@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -69,23 +70,13 @@ FOLDED, FOLDS = 1000, 5
 CONSTANT = 10, 1
 
 
-@dataclass(frozen=True)
-class Model:
-    """Assumption on the correlation of a crowd's errors: one for all pairs of experts, or nested evidence.
+# Function of signal-to-noise ratios (contrast over spread), (N,), that returns the correlation of N experts' errors.
+Model: TypeAlias = Callable[[Array], CommonCorrelation | NestedCorrelation]
 
-    Evidence is nested if what the less accurate of two experts knows is a blurred copy of what the other knows.
-    """
 
-    nested: (
-        bool  # whether what the weaker of two knows is a blurred copy of what the stronger knows; else one correlation
-    )
-    rho: float  # the correlation of experts who are equally accurate
-
-    def among(self, signal: Array) -> CommonCorrelation | NestedCorrelation:
-        """Correlation matrix of N experts with the signal-to-noise ratios `signal` (N,), contrast over spread."""
-        if not self.nested:
-            return CommonCorrelation(len(signal), self.rho if len(signal) > 1 else 0.0)
-        return NestedCorrelation(signal, self.rho)
+def correlated(signal: Array, *, nested: bool, rho: float) -> CommonCorrelation | NestedCorrelation:
+    """Correlation of errors: `rho` for all pairs, or `nested` evidence, where experts of equal `signal` have `rho`."""
+    return NestedCorrelation(signal, rho) if nested else CommonCorrelation(len(signal), rho if len(signal) > 1 else 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +90,7 @@ class Pooled:
     def by(cls, model: Model, cells: Cells, features: Features) -> Pooled:
         """Pool each event's forecasts under `model`; `features` (M,) are their experts' bias, contrast and spread."""
         contrast, spread = features.contrast, features.spread
-        each, dependence = np.arange(len(contrast)), model.among(contrast / spread)
+        each, dependence = np.arange(len(contrast)), model(contrast / spread)
         weights = cell_weights(cells.event, each, contrast, spread, dependence, cells.events)
         columns = (cells.contrasts - features.bias).T
         pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1)
@@ -269,9 +260,11 @@ class _AtLimit:
     def model(self, features: Features, *, nested: bool) -> Model:
         """Assumption on errors' correlation, `nested` or common, for experts with `features`; its size is learned."""
         if not nested:
-            return Model(nested, self.crowd.correlation)
+            return partial(correlated, nested=False, rho=self.crowd.correlation)
         (rows, _, cells), signal = self.judged, features.contrast / features.spread
-        return Model(nested, nested_correlation(cells, self.crowd.errors[rows], signal, self.believed))
+        return partial(
+            correlated, nested=True, rho=nested_correlation(cells, self.crowd.errors[rows], signal, self.believed)
+        )
 
     def by_features(self, model: Model, features: Features) -> Pooled:
         """Pool the forecasts on `judged` events by weights that follow from the `features` of their experts."""
@@ -320,7 +313,7 @@ class _AtLimit:
         features = averaged(self.crowd.features, worths)
         models = tuple(self.model(features, nested=each) for each in (False, True))
         distinct, spread = np.unique(self.prior.direction, axis=0), features.spread
-        among = models[0].among(features.contrast / spread)
+        among = models[0](features.contrast / spread)
         return worths, models, features, spread * among.times(spread * distinct) / 2.0
 
     @property
@@ -349,7 +342,7 @@ class _AtLimit:
     def imputed(self, unresolved: SparseContrasts) -> _Open:
         """Return the open events with the probabilities of their outcomes by this crowd's answers."""
         cells = _moderated(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
-        worths, model = self.worths((False,)), Model(nested=False, rho=self.crowd.correlation)
+        worths, model = self.worths((False,)), partial(correlated, nested=False, rho=self.crowd.correlation)
         known = self.observed([self.by_features(model, averaged(self.features_otherwise, worths))])
         mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
         pooled = Pooled.by(model, cells, averaged(self.crowd.features, worths).among(cells.expert))
@@ -385,7 +378,7 @@ class _AtLimit:
         """Return the panel's parameters, biases of all experts (N, K - 1), and the posterior of the pool."""
         (fit, nodes), (worths, models, features, agreeing) = self.fit, self.chosen
         d, slope = self.cells.contrasts.shape[1], self.reuse_correction() / self.sum
-        among = tuple(model.among(features.contrast / features.spread) for model in models)
+        among = tuple(model(features.contrast / features.spread) for model in models)
         contrast = np.vstack([agreeing, np.tile(slope * features.contrast, (2, 1))])
         mean, nested = fit.mean[d:], np.arange(len(contrast)) == len(contrast) - 1
         parts = tuple(
