@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.sampling import Draw, Keys, event_keys, name_keys, row_contents, spread_evenly
+from opinionpool.estimation.sampling import Draw, Keys, event_keys, name_keys, row_contents
 from opinionpool.forecasts import Forecasts
 
 
@@ -91,49 +91,6 @@ class TestEventKeys:
         keys = event_keys(Forecasts.from_array([[0.5, np.nan], [np.nan, np.nan]], [1, 0]))
         assert keys[0] != 0
         assert keys[1] == 0
-
-
-class TestSpreadEvenly:
-    RNG = np.random.default_rng(9)
-    # Squares of tenths, of which many are the same, and some differ by rounding.
-    SIZE = (RNG.integers(0, 40, 3_000) / 10.0) ** 2
-    WEIGHT = RNG.integers(1, 4, 3_000).astype(float)
-
-    @staticmethod
-    def shares(size, weight, count):
-        found = np.zeros(len(size))
-        kept, share = spread_evenly(size, weight, count)
-        assert (np.diff(kept) > 0).all()
-        found[kept] = share
-        return found
-
-    @pytest.mark.parametrize("count", [7, 64, 500, 3_000])
-    def test_events_of_one_size_share_the_steps_that_fall_on_them(self, count):
-        expected, below = np.zeros(3_000), 0.0
-        steps = (np.arange(count) + 0.5) / count * self.WEIGHT.sum()
-        for size in np.unique(self.SIZE):
-            same = size == self.SIZE
-            worth = self.WEIGHT[same].sum()
-            # A step that falls on the end belongs to what ends there.
-            steps_here = ((steps > below) & (steps <= below + worth)).sum()
-            expected[same], below = steps_here * self.WEIGHT[same] / worth, below + worth
-        found = self.shares(self.SIZE, self.WEIGHT, count)
-        assert found == pytest.approx(expected, abs=1e-12)
-        assert found.sum() == pytest.approx(count, abs=1e-9)
-
-    def test_the_mean_is_that_of_all_to_a_step(self):
-        found = self.shares(self.SIZE, self.WEIGHT, 500) @ self.SIZE / 500
-        # Means over quantiles differ by no more than the range over twice the number of steps.
-        assert found == pytest.approx(np.average(self.SIZE, weights=self.WEIGHT), abs=self.SIZE.max() / 1_000)
-
-    def test_order_rounding_and_repeated_rows_move_nothing(self):
-        found, order = self.shares(self.SIZE, self.WEIGHT, 500), self.RNG.permutation(3_000)
-        noise = 1.0 + 1e-14 * self.RNG.standard_normal(3_000)
-        moved = self.shares((self.SIZE * noise)[order], self.WEIGHT[order] / 10.0, 500)
-        assert moved == pytest.approx(found[order], abs=1e-12)
-        rows = np.repeat(np.arange(3_000), self.WEIGHT.astype(int))
-        each = self.shares(self.SIZE[rows], np.ones(len(rows)), 500)
-        assert np.bincount(rows, weights=each) == pytest.approx(found, abs=1e-12)
 
 
 def test_grids_do_not_collide():

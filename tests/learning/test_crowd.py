@@ -231,7 +231,7 @@ def test_an_event_is_judged_with_features_that_its_outcome_has_no_part_in(monkey
     panel = _AtLimit.panel
 
     def watched(self):
-        judged.append(self.features_otherwise(1.0).contrast[self.judged[2].event == 0])
+        judged.append(self.features_otherwise(1.0).contrast[self.cells.event == 0])
         return panel(self)
 
     monkeypatch.setattr(_AtLimit, "panel", watched)

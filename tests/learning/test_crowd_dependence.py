@@ -60,9 +60,7 @@ def test_nested_correlation_from_pairs(draw):
 
 class TestProperties:
     @pytest.fixture
-    def crowd(self, draw, monkeypatch):
-        """More events than shares and dependence are judged by."""
-        monkeypatch.setattr("opinionpool.learning.crowd.JUDGING", 128)
+    def crowd(self, draw):
         # One in which agreement has no part where outcomes are known.
         f = draw(16, 300, nested=True, t=500).forecasts
         return f, logit(learn(f, prior=0.5).pool_forecasts(f))

@@ -165,8 +165,6 @@ FEWER = 5
 DIFFERENT = 0.97
 # Different events of one key that are drawn together at most.
 TOGETHER = 100
-# Sizes of events that differ by no more than this, relative to their size, are the same but for rounding.
-SAME = 1e-9
 
 
 def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
@@ -393,33 +391,3 @@ def sample_note(used: int, resolved: int) -> Note:
     """Return the note that the pool was learned from a sample of `used` of `resolved` events."""
     text = f"{used:,} of {resolved:,} resolved events were used to learn whom to believe; the prior is from all of them"
     return Note("sample", text, used)
-
-
-def size_ranks(size: Array) -> Index:
-    """Return ranks of `size` (T,) from 0 on; sizes that differ only by rounding have the same rank."""
-    order = np.argsort(size)
-    ordered = size[order]
-    higher = np.diff(ordered) > SAME * (1e-3 + ordered[1:])
-    found = np.empty(len(size), dtype=np.intp)
-    found[order] = np.append(0, np.cumsum(higher))[: len(size)]
-    return found
-
-
-def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[np.intp], Array]:
-    """Systematic sample of about `count` events along `size`: positions, and the frequency of each.
-
-    The sample depends neither on the order and repetition of events nor on which class is named first: all events with
-    one value of `size` (T,) share the frequency that is drawn for it.
-
-    >>> import numpy as np
-    >>> spread_evenly(np.array([3.0, 1.0, 1.0, 4.0]), np.ones(4), 2)
-    (array([0, 1, 2]), array([1. , 0.5, 0.5]))
-    """
-    rank = size_ranks(size)
-    worth = np.bincount(rank, weights=weight)
-    behind = np.cumsum(worth)
-    # A step that ends where the weights of a size do is not moved beyond it by rounding.
-    places = (np.arange(count) + 0.5 - SAME) / count * behind[-1]
-    drawn = np.bincount(np.searchsorted(behind, places), minlength=len(worth))
-    kept = np.flatnonzero((drawn > 0)[rank] & (weight > 0))
-    return kept, np.asarray((drawn / np.where(drawn > 0, worth, 1.0))[rank[kept]] * weight[kept])

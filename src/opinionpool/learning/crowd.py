@@ -28,7 +28,6 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.estimation.regression import Observations
-from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.cells import Cells
 from opinionpool.learning.constants import (
     CROWD_WORTH,
@@ -60,8 +59,6 @@ NEGLIGIBLE = 1e-3
 ROUNDS, FEWER_ROUNDS = 7, 3
 # Rounds in which open events count as what is answered of them.
 OPEN_ROUNDS = 2
-# Panels are judged by so many events; more would hardly change them.
-JUDGING = 4096
 # An outcome also decides what open events stand for. Up to so many resolved events, panels are therefore judged with
 # features learned without the event's fold, of so many; beyond, one outcome decides hardly anything.
 FOLDED, FOLDS = 1000, 5
@@ -116,13 +113,13 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     prior = _prior(data.among(used), believed), believed
     extremes, start = _extremes(task, prior, believed.limit)
     fitted = _with_open(task, unresolved, extremes.limit, prior, start)
-    if len(unresolved.outcomes) and len(task.outcomes) <= FOLDED and fitted.judged[2] is fitted.cells:
+    if len(unresolved.outcomes) and len(task.outcomes) <= FOLDED:
         fitted = replace(fitted, without=tuple(_without_folds(fitted, unresolved, prior)))
     parts, bias, posterior = fitted.panel()
     members = None if data.absent is not None else Members.prior(believed)
     if members is not None:
         alike = fitted if task.compared is None else replace(fitted, task=task.in_comparison)
-        members = members.learned(alike.judged[1].log_likelihoods(), alike.fit[0].evidence)
+        members = members.learned(alike.task.log_likelihoods(), alike.fit[0].evidence)
         # Other members' answers need an array of events x experts.
         members = None if members.shares[0] > 1.0 - OPEN else members
     about = fitted.marginal, posterior.mixed_with(members)
@@ -239,19 +236,6 @@ class _AtLimit:
         crowd = Hierarchy.learn(every, prior[1], CROWD_WORTH, ROUNDS if start is None else FEWER_ROUNDS, start)
         return cls(task, Extremes(limit), *prior, cells, every, crowd, crowd.otherwise(every), imputed)
 
-    @cached_property
-    def judged(self) -> tuple[Index, SparseContrasts, Cells]:
-        """Forecasts on at most `JUDGING` resolved events, to compare panels: numbers, contrasts, regression rows."""
-        task, weight = self.task, self.task.weight
-        if weight.sum() <= JUDGING:
-            return np.arange(len(task.event)), task, self.cells
-        events, frequencies = spread_evenly(_sizes(self.cells), weight, JUDGING)
-        weight = np.zeros(len(weight))
-        weight[events] = frequencies
-        rows = np.flatnonzero(weight[task.event] > 0)
-        some = replace(task, weight=weight).among(weight[task.event] > 0)
-        return rows, some, _moderated(some, self.extremes.limit)
-
     @property
     def sum(self) -> float:
         """Prior mean of the sum of the weights."""
@@ -261,27 +245,29 @@ class _AtLimit:
         """Assumption on errors' correlation, `nested` or common, for experts with `features`; its size is learned."""
         if not nested:
             return partial(correlated, nested=False, rho=self.crowd.correlation)
-        (rows, _, cells), signal = self.judged, features.contrast / features.spread
+        cells, signal = self.cells, features.contrast / features.spread
         return partial(
-            correlated, nested=True, rho=nested_correlation(cells, self.crowd.errors[rows], signal, self.believed)
+            correlated,
+            nested=True,
+            rho=nested_correlation(cells, self.crowd.errors[: len(cells.event)], signal, self.believed),
         )
 
     def by_features(self, model: Model, features: Features) -> Pooled:
-        """Pool the forecasts on `judged` events by weights that follow from the `features` of their experts."""
-        return Pooled.by(model, self.judged[2], features).times(1.0 / self.sum)
+        """Pool the forecasts on resolved events by weights that follow from the `features` of their experts."""
+        return Pooled.by(model, self.cells, features).times(1.0 / self.sum)
 
     def features_otherwise(self, worth: float) -> Features:
         """Features (M,) of each forecast's expert, learned without the forecast or its fold; shrunken by `worth`."""
-        judged, _, cells = self.judged
-        found = self.otherwise.among(judged).features(worth)
+        cells = self.cells
+        found = self.otherwise.among(slice(len(cells.event))).features(worth)
         for rows, crowd in self.without:
             own = crowd.among(cells.expert[rows]).features(worth)
             found.bias[rows], found.contrast[rows], found.spread[rows] = own.bias, own.contrast, own.spread
         return found
 
     def observed(self, panels: list[Pooled]) -> Observations:
-        """Return data to regress `judged` outcomes on the log-ratios pooled by each of `panels`."""
-        contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.judged[1]
+        """Return data to regress outcomes on the log-ratios pooled by each of `panels`."""
+        contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.task
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
@@ -318,9 +304,9 @@ class _AtLimit:
 
     @property
     def panels(self) -> list[Pooled]:
-        """Forecasts on `judged` events pooled by each panel: some with accuracies by agreement, then two learned."""
+        """Forecasts on resolved events pooled by each panel: some with accuracies by agreement, then two learned."""
         worths, models, features, agreeing = self.chosen
-        otherwise, cells = averaged(self.features_otherwise, worths), self.judged[2]
+        otherwise, cells = averaged(self.features_otherwise, worths), self.cells
         own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
         found = [Pooled.by(models[0], cells, each) for each in own]
         return found + [self.by_features(model, otherwise) for model in models]
@@ -334,7 +320,7 @@ class _AtLimit:
         kinds = tuple(self.prior.dependence[i] for i in first.tolist())
         more = (Dependent("common", 0.0, np.inf, FEATURES[0]), Dependent("nested", 0.0, np.inf, FEATURES[1]))
         nodes = self.nodes(np.append(agreeing, FEATURES), kinds + more)
-        fit = fit_nodes(replace(self.observed(self.panels), topics=self.judged[1].topics), nodes)
+        fit = fit_nodes(replace(self.observed(self.panels), topics=self.task.topics), nodes)
         if fit.topics is not None:
             fit = replace(fit, topics=replace(fit.topics, cross=None))
         return fit, nodes
@@ -386,8 +372,8 @@ class _AtLimit:
             for own, each in zip((~nested, nested), among, strict=True)
         )
         weights = sum(each.weights * own for each, own in zip(self.panels, mean.tolist(), strict=True))
-        judged = self.judged[1].weight
-        total = float(judged @ weights) / float(judged.sum())
+        weight = self.task.weight
+        total = float(weight @ weights) / float(weight.sum())
         shift = (self.task.away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
         unknown = UNKNOWN * np.array([1.0, (slope * mean.sum()) ** 2, 1.0])
         variance = unknown[:, None] * sum(
