@@ -434,14 +434,14 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
     )
     other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
     examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
-    if not len(short):
-        # Every forecast has as many rows as there are classes: one of them lacks its class or its probability.
-        ways = [Remedy({"options": rule}) for rule in ("event", "shared")]
-        return fault("classes-differ", Place(long_rows.table.name), ways, examples=examples)
-    first = int(short[0])
-    ways = [Remedy({"options": "event"}), Remedy({"options": "shared", "drop_incomplete": True})]
-    lacking = class_lacking(long_rows, first)
-    return fault("class-or-option", None, ways, lacking=lacking, examples=examples, **long_rows.about(first))
+    shared: dict[str, object] = {"options": "shared"}
+    lacks = ""
+    if len(short):
+        about, lacking = long_rows.about(int(short[0])), class_lacking(long_rows, int(short[0]))
+        lacks = f": the forecast by {about['who']} has no probability for class {shown(lacking)} ({about['where']})"
+        shared["drop_incomplete"] = True
+    ways = [Remedy({"options": "event"}), Remedy(shared)]
+    return fault("classes-differ", Place(long_rows.table.name), ways, examples=examples, lacks=lacks)
 
 
 _ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
