@@ -30,12 +30,6 @@ def test_a_poll_with_one_question_has_one_event(header):
     same(found, [[0.8, 0.6, 0.7]])
 
 
-def test_numbers_of_answers_are_no_events_beside_one_question():
-    for who in ("Teilnehmer", "Wer"):
-        found = read(f"ID;{who};Frage;Prognose;Status\n17;Anna;Streik?;0,8;ok\n18;Bernd;Streik?;0,6;ok\n")
-        assert (found.events, found.experts) == (("Streik?",), ("Anna", "Bernd"))
-
-
 @pytest.mark.parametrize("header", ["confidence", "weight", "p2"])
 @pytest.mark.parametrize("questions", [("rain?", "rain?"), ("rain?", "snow?")])
 def test_a_column_called_probability_is_no_expert_beside_another_number(header, questions):
@@ -119,11 +113,3 @@ def test_weights_and_experience_of_people_are_no_questions(header, values, answe
     assert found.events == ("Q1", "Q2")[: len(answers[0])]
     same(found, np.array(answers, dtype=float).T)
     assert notes(found)["unused-columns"] == f"not used: '{header}'"
-
-
-def test_events_that_hardly_differ_are_noted():
-    names = ["Wird es – regnen?", "Wird es - regnen?", "Wird es -  regnen?", "wird es - regnen?", "Und Schnee?"]
-    found = read("event,ann\n" + "".join(f"{name},0.5\n" for name in names))
-    assert found.events == tuple(names)
-    assert notes(found)["similar-events"].startswith("'Wird es – regnen?' and 'Wird es - regnen?' and ")
-    assert "similar-events" not in notes(read("event,ann\n1-1,0.5\n11,0.4\nT 5,0.3\nT -5,0.3\n"))

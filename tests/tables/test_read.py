@@ -30,14 +30,6 @@ def test_questions_have_words_for_people():
     assert read("question,ann\nWill it rain?,0.9\nWill it snow?,0.1\n").texts is None
 
 
-def test_outcomes_in_their_own_file_bring_the_words_of_questions():
-    outcomes = "question_id,title,resolution\nq2,Snow?,0\nq1,Rain?,1\n"
-    found = read("question_id,user,p\nq1,ann,0.9\nq2,ann,0.2\n", outcomes=outcomes)
-    assert found.texts == ("Rain?", "Snow?")
-    assert found.outcomes.tolist() == [1, 0]
-    assert read("question_id,user,p\nq1,ann,0.9\n", outcomes=outcomes, columns={"text": None}).texts is None
-
-
 # What people met elsewhere, with its right value.
 
 
@@ -160,16 +152,6 @@ def test_an_event_that_closes_after_the_cutoff_had_no_outcome_then():
     assert read(text, as_of="2025-04-01").outcomes.tolist() == [1, 0]
 
 
-def test_a_column_of_numbers_is_not_read_as_events_that_are_all_open():
-    text = "event,x,{}\nq1,.8,.7\nq2,.2,.4\n"
-    with pytest.raises(CellError, match="if column 'result' holds no outcomes, say --column outcome=") as raised:
-        read(text.format("result"))
-    assert raised.value.remedies == ({"columns": {"outcome": None}},)
-    with pytest.raises(LayoutError, match="'y' is a forecast, and not what happened") as caught:
-        read(text.format("y"))
-    assert read(text.format("y"), **caught.value.remedies[0]).experts == ("x", "y")
-
-
 def test_when_an_event_belongs():
     text = "event,expert,p,time,closes,resolved_at\n" + "\n".join(
         ["q1,A,.5,2025-01-01,2025-02-01,2025-03-01", "q2,A,.5,2025-01-01,2025-02-01,", "q3,A,.5,2025-01-01,,",
@@ -266,15 +248,6 @@ def test_forecasts_are_shown_in_a_line():
     assert shown == "Forecasts(events=2, resolved=1, experts=2, classes=('no', 'yes'), forecasts=3)"
     many = op.Forecasts.from_array(np.full((1, 300, 30), 1 / 30), classes=range(30))
     assert len(repr(many)) < 200
-
-
-def test_exact_extremes_and_halves_are_noted():
-    values = [0, 1, 0.5, 0.3]
-    found = read("event,A\n" + "".join(f"q{i},{values[i % 4]}\n" for i in range(40)))
-    assert {code: notes(found)[code].count for code in ("zeros", "ones", "halves")} == dict.fromkeys(
-        ("zeros", "ones", "halves"), 10
-    )
-    assert found.X[:2].ravel().tolist() == [0.0, 1.0]
 
 
 NAME = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=6).map(

@@ -43,6 +43,7 @@ UNSURE = "item,judge,verdict,confidence\ni1,a,yes,0.9\ni2,a,no,0.2\ni3,a,{},0.7\
 MATCHES = "match,home,draw,away,result\nm1,.5,.3,.2,{}\nm2,.2,.2,.6,{}\nm3,.1,.1,.8,\n"
 SWEDISH = "event,Skribent,Sanno\nq1,A,.5\nq1,B,.25\nq2,A,.75\n"
 REGIONS = "a,b,outcome,{}\n0.8,0.7,1,north\n0.3,0.2,0,{}\n0.6,0.9,1,{}\n0.2,0.1,0,{}\n"
+WORDED = "question_id,title,resolution\nq2,Snow?,0\nq1,Rain?,1\n"
 AS_TWO = {"classes": ["rejected", "approved"], "positive": "approved"}
 LONG = "event,expert,p,time\nq1,A,.2,2025-03-01 10:00\nq1,A,.8,2025-03-01 12:00\nq1,B,.5,2025-03-01 11:00\n"
 NOT_KNOWN = "event,ann,outcome\na,.2,1\nb,.3,{}\nc,.3,0\n"
@@ -224,6 +225,23 @@ READ = {
     "the column left that names each row": (
         REGIONS.format("where", "East", "South", "West"), {}, {"events": ("north", "East", "South", "West")},
         {"layout": "event = where (the column left that names each row)"}),
+    **{f"numbers of answers are no events beside one question, by {who}": (
+        f"ID;{who};Frage;Prognose;Status\n17;Anna;Streik?;0,8;ok\n18;Bernd;Streik?;0,6;ok\n", {},
+        {"events": ("Streik?",), "experts": ("Anna", "Bernd")}, {}) for who in ("Teilnehmer", "Wer")},
+    "events that hardly differ are noted": (
+        "event,ann\nWird es – regnen?,0.5\nWird es -  regnen?,0.5\nwird es - regnen?,0.5\nUnd Schnee?,0.5\n", {},
+        {"events": ("Wird es – regnen?", "Wird es -  regnen?", "wird es - regnen?", "Und Schnee?")},
+        {"similar-events": "'Wird es – regnen?' and 'Wird es -  regnen?' and "}),
+    "but not those of other numbers": (
+        "event,ann\n1-1,0.5\n11,0.4\nT 5,0.3\nT -5,0.3\n", {}, {}, {"similar-events": None}),
+    "outcomes in their own file bring the words of questions": (
+        "question_id,user,p\nq1,ann,0.9\nq2,ann,0.2\n", {"outcomes": WORDED},
+        {"texts": ("Rain?", "Snow?"), "outcomes": [1, 0]}, {}),
+    "unless they are not wanted": (
+        "question_id,user,p\nq1,ann,0.9\n", {"outcomes": WORDED, "columns": {"text": None}}, {"texts": None}, {}),
+    "exact extremes and halves are noted": (
+        "event,A\n" + "".join(f"q{i},{(0, 1, 0.5, 0.3)[i % 4]}\n" for i in range(40)), {}, {},
+        {"zeros": 10, "ones": 10, "halves": 10}),
     "is the event unless there is none": (
         REGIONS.format("where", "East", "South", "West"), {"columns": {"event": None}},
         {"events": ("1", "2", "3", "4")}, {}),
@@ -364,6 +382,9 @@ OFFERED = [
       "--column expert=Skribent --column probability=Sanno": {"X": [[0.5, 0.25], [0.75, NAN]]}}),
     ("event,a,b,p\nq1,A,x,.5\nq1,B,y,.25\nq2,A,y,.75\n", {}, "it may be",
      {"--column expert=a": {"experts": ("A", "B")}, "--column expert=b": {"experts": ("x", "y")}}),
+    ("event,x,result\nq1,.8,.7\nq2,.2,.4\n", {}, "column 'result' holds no outcomes, say --column outcome=", {}),
+    ("event,x,y\nq1,.8,.7\nq2,.2,.4\n", {}, "'y' is a forecast, and not what happened",
+     {"--column probability=x --column probability=y": {"experts": ("x", "y")}}),
     ("event,p\nq1,.5\nq1,.25\n", {}, "several by 'p'", {"--duplicates last": {}, "--duplicates mean": {}}),
     # Many numbers out of range are no code for no answer, and a column of 0 and 1 beside others is no lone expert.
     ("event,ann,bob\n" + "".join(f"q{i},.{i + 1},{17.5 + 4 * i}\n" for i in range(8)), {}, "17.5 is not between 0",
