@@ -353,13 +353,14 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Array:
-        """Return pooled probabilities of the classes, (T, K), or of each event's own options, 0 for those it lacks.
+        """Return pooled probabilities of the classes, (T, K); 0 for classes that are no options of an event.
 
         Parameters
         ----------
         X : array_like, data frame or Forecasts
             Forecasts, as described for the class.
         prior, base_rate : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+            What all experts start from, and how frequent such events are here, if that differs; as for the class.
         topics : array_like of str, shape () or (T,), optional
             Topic of each event, as in `fit`; for new topics, or if not given, weights are those common to all topics.
         times : array_like, shape (T, N), optional

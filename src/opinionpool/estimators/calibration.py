@@ -278,7 +278,7 @@ def _check_events(events: Array, classes: Labels) -> None:
 def _means(
     x: Array, reference: Array | float, codes: npt.NDArray[np.intp], weight: Array
 ) -> tuple[Mask, Means, Array, Array]:
-    """Mask of varying columns; their regressions on outcomes, standardised less `reference`; scale, centre, (N,)."""
+    """Mask of varying columns; regressions of these, less `reference` and standardised, on outcomes; scale, centre."""
     counted = ((codes >= 0) & (weight > 0))[:, None] & ~np.isnan(x)
     low, high = (f(x, axis=0, where=counted, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
     answered = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))

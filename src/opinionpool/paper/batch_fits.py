@@ -82,7 +82,7 @@ def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
 
 
 def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
-    """Covariates `train` (B, T, N) and `test` (B, S, N) as calibrated, unbiased log-odds, learned from `train`."""
+    """Return `train` (B, T, N) and `test` (B, S, N) as calibrated, unbiased log-odds, by the moments of `train`."""
     zero, one = conditional_means(train, y)
     within = train - np.where(y[:, :, None], one[:, None], zero[:, None])
     variance = (within**2).sum(axis=1) / (y.shape[1] - 2.0)
@@ -93,7 +93,7 @@ def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
 
 
 def gaussian_pools(x: Array, y: Mask) -> LogPools:
-    """Gaussian pools, of weights 2 Σ̂⁻¹ μ̂ by sample moments (5.4); a LinAlgError if a covariance is singular."""
+    """Gaussian pools with weights 2 Σ̂⁻¹ μ̂ by sample moments (5.4); a LinAlgError if a covariance is singular."""
     reference = laplace_log_odds(y)
     zero, one = conditional_means(x, y)
     contrast, bias = (one - zero) / 2.0, (one + zero) / 2.0 - reference[:, None]

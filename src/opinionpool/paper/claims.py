@@ -270,7 +270,7 @@ def _simulated(group: list[tuple[Curves, Expected]]) -> Iterator[Claim]:
             gain, n = _extreme(c, "independent", "gaussian")
             off = e.independent - e.gaussian
             yield claim("equal", off[np.abs(off).argmax()], gain=gain, n=n, variance=variance)
-        yield from _linear(c, e, par=c.data.correlation == last)
+        yield from _linear(c, e, same=c.data.correlation == last)
     ends = [[c.mean("independent")[-1], e.independent[-1]] for c, e in group]
     text = ", ".join(f"{c.data.correlation:g}: {a:.2f} ({b:.2f})" for (c, _), (a, b) in zip(group, ends, strict=True))
     n = group[0][0].numbers[-1]
@@ -283,14 +283,14 @@ def _leads(c: Curves, method: str) -> tuple[Array, Array]:
     return _significant(*c.gain(method, "gaussian")), _significant(*c.gain(method, "logistic"))
 
 
-def _linear(c: Curves, e: Expected, *, par: bool) -> Iterator[Claim]:
-    """Yield claims on the linear pool and the average compared with the Gaussian pool at the largest N."""
+def _linear(c: Curves, e: Expected, *, same: bool) -> Iterator[Claim]:
+    """Yield claims that the linear pool and the average forecast score below the Gaussian pool, or the `same`."""
     for method in ("linear", "average"):
         gain, error = (each[-1] for each in c.gain(method, "gaussian"))
         known = e.of(method)[-1] - e.gaussian[-1]
-        value = [gain, known] if par else _significant(gain, error)
+        value = [gain, known] if same else _significant(gain, error)
         yield claim(
-            "par" if par else "far-below", value, method=NAMES[method], rho=c.data.correlation, gain=gain, error=error,
+            "par" if same else "far-below", value, method=NAMES[method], rho=c.data.correlation, gain=gain, error=error,
             n=len(c.numbers), known=known, other=e.of(method)[-1], gaussian=e.gaussian[-1], variance=c.data.variance,
         )  # fmt: skip
 

@@ -237,10 +237,11 @@ def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
 
 
 def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, float, float, float]]:
-    """Rows on halves with separated outcomes: data, N, their share, scores of our rule, the limit, the Gaussian pool.
+    """Return rows on training halves with separated outcomes: data, N, share of such halves, scores of three pools.
 
-    The rule is that of `opinionpool.estimation.logistic.logistic_fit`: posterior mode of the coefficients with a normal
-    prior. The limit is that of infinite coefficients, with every answer at a floor.
+    The pools are by our rule, at the limit, and Gaussian. The rule is that of
+    `opinionpool.estimation.logistic.logistic_fit`: posterior mode of the coefficients with a normal prior. The limit is
+    that of infinite coefficients, with every answer at a floor.
     """
     rows = []
     for c in curves:
