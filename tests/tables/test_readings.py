@@ -370,8 +370,7 @@ OFFERED = [
                                       ("", "", "", {"--column event=question --duplicates mean": {}}))),
     (SUM.format("0.50"), {}, r"add up to 0.95 .*--normalise divides such forecasts by their sum", {"--normalise": {}}),
     (SUM.format("0.10"), {}, "add up to 0.55", {}),  # a class may be lacking
-    (CONFIDENCE, {}, "'Confidence' is no forecast",
-     {"--column probability=Confidence": {}, "--column probability=ann --column probability=bob": {}}),
+    (CONFIDENCE, {}, "'Confidence' is no forecast", {"--column probability=ann --column probability=bob": {}}),
     (REGIONS.format("region", "south", "north", "south"), {}, "it may be",
      {"--column event=": {"events": ("1", "2", "3", "4"), "experts": ("a", "b")}}),
     (UNSURE.format("no"), {}, "'confidence' is no matter of 'verdict'",

@@ -266,10 +266,6 @@ class Choice(Objections):
         differ = len({c.spread for c in forecasts}) > 1
         if shape == WIDE and (odd := strangers(forecasts)) and (differ or any(names_unit(c.name) for c in odd)):
             yield "it holds something else than columns of a family do"
-        if shape == WIDE and differ and sides(forecasts):
-            yield "there are several columns of each, which hold different things"
-        if shape.columns and sum(c.period for c in forecasts) > 1:
-            yield "columns are called as times"
 
     def _respondent_vetoes(self, reading: Reading, expert: Column) -> Iterator[str]:
         """Yield the reasons against reading a row as one expert, and a column as one event."""

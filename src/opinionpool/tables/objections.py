@@ -176,7 +176,8 @@ class Objections(Meanings):
         if reading.shape == SURE:
             sure, verdict = (self.profile.columns[reading.roles[role][0]] for role in (PROBABILITY, "verdict"))
             happened = self.happened(reading) or TRUTH | {"0", "1"}
-            able = self.varies(verdict.place, reading) and ("outcome" in verdict.roles or verdict.folded <= happened)
+            words = verdict.folded <= happened and "head" not in sure.says
+            able = self.varies(verdict.place, reading) and ("outcome" in verdict.roles or words)
             able |= "verdict" in verdict.roles
             yield "may be no verdicts", [] if able else [verdict.name]
             below = sure.below and verdict.folded <= TRUTH and sure.agrees(verdict)
@@ -230,7 +231,7 @@ class Objections(Meanings):
         yield "may say what amounts are measured in", [c.name for c in self.free if "measure" in c.says]
         yield "may be quantiles of an amount", self.names_of(self.quantiles & {*reading.forecasts})
         yield "may be questions", names if wide and self.asks(reading) and "expert" not in self.given else []
-        others = [c.name for c in forecasts if not ({PROBABILITY} & c.roles or "head" in c.says or c.levels)]
+        others = [c.name for c in forecasts if not (PROBABILITY in c.roles or "head" in c.says or c.levels)]
         yield "may be no probabilities, as others are called", others if wide and len(others) < len(names) else []
         plain = [c for c in forecasts if "summary" not in c.says]
         yield "may be several forecasts by each", names if wide and sides(plain) else []
@@ -238,6 +239,10 @@ class Objections(Meanings):
         rest = [c for c in rest if not {"never", "summary"} & c.says or c.unit == "odds"]
         scored = any("score" in c.says and c.unit in units - {"fractions"} for c in (*forecasts, *rest))
         yield "may be scores", [c.name for c in forecasts if scored and "score" not in c.says]
+        alike = [c for c in rest if c.unit in units and c.fractions]
+        named &= (
+            not (reading.shape == ONE and len(alike) > 1 and "head" not in forecasts[0].says) if forecasts else True
+        )
         family = named or len(rest) <= len(forecasts) or (len(forecasts) > 1 and stems(forecasts))
         yield "may be forecasts as well", [] if family else [c.name for c in rest]
 
