@@ -215,6 +215,8 @@ def test_before_outcomes_half_lives_have_their_prior_probabilities(study):
     some = replace(found, outcomes=np.full(60, -1))
     recency = learn_recency(some, np.full((60, 2), 0.5), np.ones(60))
     np.testing.assert_allclose(recency.by_half_life, [0.5, *[0.05] * 10], rtol=1e-12)
+    seconds = replace(some, made=some.asked.repeat(5) - (some.asked.repeat(5) - some.made) // 10**6)
+    assert learn_recency(seconds, np.full((60, 2), 0.5), np.ones(60)).half_lives[1:].min() == 0.25 / 24
     assert learn_recency(replace(some, made=None), np.full((60, 2), 0.5), np.ones(60)) is None
 
 

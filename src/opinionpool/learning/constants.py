@@ -86,8 +86,8 @@ LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
 TOPICS, TOPIC_PROBABILITIES = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6)), (0.7, 0.2, 0.08, 0.02)
 # Typical ages. Half-lives of forecasts, and the probability that nothing decays; the others are equally probable. By
 # benchmarks/recency.py: where nothing decays this costs .001 if experts share errors, .006 at 20 outcomes if those who
-# are early know other things.
-HALF_LIVES, STEADY = (4.0, 2.0, 1.0, 0.5, 0.25), 0.5
+# are early know other things. The typical age in days is an hour at least: seconds between answers tell nothing.
+HALF_LIVES, STEADY, LEAST_AGE = (4.0, 2.0, 1.0, 0.5, 0.25), 0.5, 1 / 24
 # Log-odds, and a ratio. Standard deviations of intercept and slope of the pool by which half-lives are compared. By
 # benchmarks/recency.py.
 INTERCEPT, SLOPE = 0.4, 0.35

@@ -31,6 +31,7 @@ from opinionpool.learning.constants import (
     CORRELATIONS,
     HALF_LIVES,
     INTERCEPT,
+    LEAST_AGE,
     SLOPE,
     STEADY,
 )
@@ -201,7 +202,7 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
     count, age = Counted.of(forecasts, source)
     if not (age > 0).any():
         return None
-    typical = weighted_median(age[age > 0], count[age > 0])
+    typical = max(weighted_median(age[age > 0], count[age > 0]), LEAST_AGE)
     some = np.flatnonzero(forecasts.resolved & (weight > 0) & (np.bincount(event, count, len(weight)) > 0))
     half_lives = np.array([np.inf, *(typical * each for _ in range(2) for each in HALF_LIVES)])
     absolute = np.repeat([False, True], [1 + len(HALF_LIVES), len(HALF_LIVES)])
