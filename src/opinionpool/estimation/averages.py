@@ -80,10 +80,7 @@ class Regressions:
         return replace(self, value=value, product=product)
 
     def solve(self, worth: tuple[Array | float, Array | float] = (0.0, 0.0)) -> Effects:
-        """Return bias and contrast by ridge regression, drawn to 0 by the penalties `worth`; 0 if not determined.
-
-        The two penalties are added to `count` (the bias's) and to `square` (the contrast's).
-        """
+        """Ridge regression: bias and contrast, drawn to 0 by penalties `worth` added to `count` and `square`."""
         total, d = self.count + worth[0], self.signature.shape[-1]
         safe = np.where(total > 0, total, 1.0)
         length = (self.signature**2).sum(axis=-1)
@@ -186,10 +183,7 @@ def keep_in_range(rho: float, n: int) -> float:
 
 
 def full_parts(evidence: ResolvedEvents, means: Means) -> tuple[Parts, Array]:
-    """Parameters with a correlation for each pair of experts, if all answered every event; and correlations (N, N).
-
-    Raises a LearningError if there are too few events.
-    """
+    """Parameters with each pair's own correlation, and correlations (N, N); a LearningError if events are too few."""
     r = correlations(residual_products(evidence, means))
     different = len(distinct(r))
     terms = int(means.terms[0])

@@ -109,10 +109,7 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
-        """Sum over pairs of experts of products of standardised log-ratios, by event, (T,); and number of pairs, (T,).
-
-        A log-ratio is standardised by its mean `expected` (K, N, K - 1) and standard deviation `spread` (N,).
-        """
+        """By event: sum over pairs of experts of products of (log-ratio − `expected`)/`spread`; number of pairs."""
         known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]

@@ -254,7 +254,7 @@ class Statistics:
         return self._with(replace(self, totals=totals, patterns=found), 1)
 
     def merge(self, other: Statistics) -> Statistics:
-        """Statistics of the events in both, with the experts of both; the same in any order, up to rounding."""
+        """Statistics of the events of this one and of `other`, with all their experts; in any order, up to rounding."""
         self._check_classes(other)
         experts = self.experts + tuple(unknown_names(other.experts, self.experts))
         return self._over(experts)._with(other._over(experts), 1)
@@ -363,10 +363,7 @@ class Statistics:
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum over events and pairs of experts of products of standardised log-ratios; and number of pairs.
-
-        A log-ratio is standardised by its mean `expected` (K, N, K - 1) and standard deviation `spread` (N,).
-        """
+        """Sum over events and pairs of experts of products of (log-ratio − `expected`)/`spread`; number of pairs."""
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():

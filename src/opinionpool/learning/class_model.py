@@ -93,11 +93,7 @@ class ClassWeights:
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
     def prior_sds(self, together: float, deviation: float) -> Array:
-        """Prior standard deviations of the coefficients, (P,): 1 for the intercept, else `together` or `deviation`.
-
-        The sd `together` is for coefficients of the experts' mean forecast, `deviation` for those of differences
-        between experts.
-        """
+        """Prior sds, (P,): of the intercept 1, the mean forecast `together`, experts' differences `deviation`."""
         d, own = self.free, (len(self.first) - 1) * self.free
         return np.repeat([1.0, together, deviation], [d, d * d, own * d])
 

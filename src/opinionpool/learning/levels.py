@@ -98,7 +98,7 @@ class Coding:
         return raised(found, self.zero)
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
-        """Return a copy of `forecasts` with the probabilities that they stand for, and without scales."""
+        """Return a copy of `forecasts` without scales, each forecast replaced by the probability that it stands for."""
         if not self.changes:
             return forecasts
         expert = places(forecasts.experts, self.experts)[forecasts.expert_index]
@@ -126,7 +126,7 @@ class Coding:
 
 
 def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
-    """Probability that replaces a forecast of 0 by each expert, (N,), or (N, 1) if K > 2; 0 if never rounding."""
+    """Probability that replaces an expert's forecasts of 0, (N,), or (N, 1) if K > 2; 0 if the expert never rounds."""
     check_floor(floor, "floor")
     p, expert, least = forecasts.probabilities, forecasts.expert_index, np.full(len(forecasts.experts), np.inf)
     lower = np.minimum(p, 1.0 - p)[:, None] if p.ndim == 1 else p

@@ -115,7 +115,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over all events of a source, for fits by averages, which need no more about the events than sums."""
+    """Sums over all events of a source, which are enough for fits by averages."""
 
     evidence: ResolvedEvents  # log-ratios less the prior's
     prior: Array | None  # (K,); the prior of all events, None if each has its own

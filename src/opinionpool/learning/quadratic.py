@@ -46,10 +46,7 @@ class Quadratic(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """Quadratic expansion of a log-likelihood in Q common coefficients θ and P coefficients φ_g for each of G topics.
-
-    It is named after its curvature, which as a matrix of all coefficients has the form of an arrow.
-    """
+    """Quadratic expansion of a log-likelihood in Q common coefficients θ and P coefficients φ_g of each of G topics."""
 
     common: Quadratic  # where φ is 0
     slope: Array  # (G, P)
@@ -318,10 +315,7 @@ class Levels:
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:
-        """Return pairs (prior, sum of weights) whose log probability exceeds the highest one plus `least` < 0.
-
-        There are fewer pairs for a large number `size` of coefficients.
-        """
+        """Pairs (prior, sum of weights) with log probability over the highest plus `least`; few if `size` is large."""
         scores = np.array([own.found.score for own in self.each])
         level, node, total = np.nonzero(scores > scores.max() + least)
         order = np.argsort(-scores[level, node, total], kind="stable")[: max(8, FITTED // size**2)]

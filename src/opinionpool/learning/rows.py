@@ -244,10 +244,7 @@ def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Arr
 
 
 def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:
-    """Return a function that expands the log-likelihood of all events about the coefficients given to it.
-
-    Arguments `fill` and `extremes` are those of `Block.observed`.
-    """
+    """Return a function that expands the log-likelihood of all events about coefficients; see `Block.observed`."""
 
     def about(point: Array) -> Arrow:
         def some(rows: Block) -> Arrow:

@@ -50,10 +50,7 @@ class TopicShift(NamedTuple):
         return np.where((added == 0).all(axis=1)[:, None], p, answers)
 
     def factors(self, rows: slice) -> Array:
-        """Derivatives, (t,), of log-ratios with topic effects by those without, for the events `rows`.
-
-        They are 1 plus the slope of the event's topic.
-        """
+        """Derivatives (t,) of log-ratios with topic effects by those without: 1 plus the slope of an event's topic."""
         effects, at = self.effects, self.at[rows]
         # Learned together with what is common, slopes multiply something else.
         slope = effects.slope if effects.cross is None else np.zeros_like(effects.slope)

@@ -106,7 +106,7 @@ class _WeightPrior:
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
 
     def slopes(self) -> tuple[float, float]:
-        """How much weights differ if experts differ by 1 in log calibration, and if they do in log accuracy."""
+        """Differences in weight between experts who differ by 1 in log calibration, and by 1 in log accuracy."""
         n, rho, kappa = len(self.mean), self.rho, float(self.believed.calibration.value.mean())
         level = 1.0 + (n - 1) * rho
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)

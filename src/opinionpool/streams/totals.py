@@ -223,9 +223,7 @@ LATEST = 1e100
 
 
 class Clock(NamedTuple):
-    """Clock of a stream by which weights decay: times of events' resolution, as given or the number of earlier events.
-
-    Times have the unit of the half-life; all are 0 without decay.
+    """Clock for the decay of weights: times of events' resolution, as given, or events' numbers; 0 without decay.
 
     >>> clock, times = Clock(half_life=10.0).tell(2, None)
     >>> times, clock.tell(1, None)[1]
