@@ -118,7 +118,8 @@ class Choice(Objections):
             shared = tuple(c.place for c in self.shared)
             label = [place for place in label if self.profile.columns[place].names_things]
             parts = [c.place for c in self.free if self._part_of_event(c)]
-            days = [c.place for c in self.free if c.kind == "time" and self.profile.repeated([c.place])]
+            events = any("event" in self.roles(c) for c in self.free)
+            days = [c.place for c in self.free if c.kind == "time" and not events and self.profile.repeated([c.place])]
             own = [(place,) for place in self._ids() or label or days][:_GUESSED]
             classes = [c.place for c in self.free if "class" in self.roles(c) and "class" not in shape.key]
             keys = list(dict.fromkeys([*self._ids(), *label, *parts, *classes]))[:_GUESSED]
