@@ -340,7 +340,7 @@ def _check_choices(evidence: ResolvedEvents) -> None:
 
 
 def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Sequence[str]) -> tuple[Mask, list[Note]]:
-    """Mask (N,) of experts whose forecasts are missing or all equal, and notes; a LearningError for lack of others."""
+    """Mask (N,) of experts with missing or only equal forecasts, and notes; a LearningError if that is all experts."""
     absent = means.count.sum(axis=0) == 0
     constant = zero_variance(evidence, means) & ~absent
     if (absent | constant).all():

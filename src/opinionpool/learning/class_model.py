@@ -214,7 +214,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Fits under several priors: one for each sd, in `CLASS_SPREADS`, of differences between classes in weight."""
+    """Fits under several priors, with the sds in `CLASS_SPREADS` (first 0) of weights' differences between classes."""
 
     found: list[Fitted]  # one fit for each prior standard deviation
 

@@ -55,7 +55,7 @@ class Members:
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
-        """Return the mixture after outcomes: `evidence` is the log pool's log-likelihood, the others' are (1 + N,)."""
+        """Mixture after outcomes; `evidence` is the log pool's log-likelihood; the others' are (1 + N,)."""
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
         score = [evidence, average, np.logaddexp.reduce(by_expert) - np.log(len(by_expert))]
         follow = posterior_probabilities(by_expert, 1.0)

@@ -233,7 +233,7 @@ class Believed:
         )
 
     def agreeing(self, agreement: Agreement) -> Believed:
-        """The beliefs with accuracies that `agreement` implies, unless the user's beliefs about accuracies count."""
+        """The beliefs with accuracies that `agreement` implies; less so, the more events users' beliefs count as."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)

@@ -117,7 +117,7 @@ class TopicEffects(Tabular):
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """The effects for all experts, whose covariances are at `column` among the present ones, times `part`."""
+        """The effects for all experts; covariances with weights are those at `column`, times `part` (a share)."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:

@@ -123,7 +123,7 @@ def with_weights(parts: Parts, weights: Array) -> Parts:
 
 
 def believed_limit(believed: Believed) -> float:
-    """Limit to which extremes are moderated: the believed one; else inf if all else is certain, or the default."""
+    """Limit to which extremes are moderated: the user's; without it, inf if all else is certain, else the default."""
     if believed.limit is not None:
         return believed.limit
     return np.inf if believed.assessed else USUAL_LIMIT

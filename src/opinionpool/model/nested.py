@@ -89,7 +89,7 @@ class NestedCorrelation:
         return solved
 
     def _places(self, present: Mask, experts: Index | None) -> tuple[Index, Mask, Array, Array]:
-        """Columns of each row by rising accuracy, absent last, (T, m); in that order presence, √m and sign, (m, T)."""
+        """Columns of each row by rising accuracy, absent last, (T, m); so ordered, presence, √m and sign, (m, T)."""
         level, sign = (in_rows(x, present, experts) for x in (self._level, self._sign))
         order = np.argsort(np.where(present, level, np.inf), axis=1, kind="stable")
         level, sign = (np.take_along_axis(x, order, axis=1).T.copy() for x in (level, sign))

@@ -235,8 +235,8 @@ class PoolingPanel(Tabular, ABC):
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
         """Return the experts' contributions to the pooled log-odds, (..., N), or (..., N, K) if K > 2.
 
-        A contribution, 0 where missing, is the weight times what the forecast's log-odds exceed the prior's and the
-        bias by. All add up to the pooled log-odds less the prior's, before the answer's floor. If K > 2 they are
+        A contribution, 0 where missing, is the expert's weight times the forecast's log-odds less the prior's and less
+        the bias. All add up to the pooled log-odds less the prior's, before the answer's floor. If K > 2 they are
         centred over the classes.
         """
         batch = self.read(probabilities, prior)
