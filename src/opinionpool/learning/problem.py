@@ -18,6 +18,7 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.estimation.regression import ByTopic
 from opinionpool.estimation.rows import ForecastRows, ResolvedEvents, option_rows
 from opinionpool.estimation.sampling import Draw
+from opinionpool.estimation.statistics import Statistics, few_enough
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import contrary_events, contrary_note, leaked_experts
@@ -325,13 +326,25 @@ class Problem:
         """Return sums over the events of the problem, for the fit `request`."""
         return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
 
-    def _evidence(self, floor: float) -> ForecastRows:
-        """Log-ratios of the forecasts less the prior's, ordered by event and expert."""
-        forecasts, n = self.forecasts, len(self.experts)
-        order = np.lexsort((forecasts.expert_index, forecasts.event_index))
-        event, expert = forecasts.event_index[order], forecasts.expert_index[order]
-        prior = self.reference[:1] if self.shared is not None else self.reference[event]
-        ratios = contrasts(forecasts.probabilities[order], prior, floor)
+    def _evidence(self, floor: float) -> ResolvedEvents:
+        """Resolved events for estimates by averages: as statistics if every expert answered all, else as rows."""
+        forecasts = self.forecasts
+        event, expert = forecasts.event_index, forecasts.expert_index
+        t, n = forecasts.shape
+        order = np.lexsort((expert, event))
+
+        def ratios_of(cells: Index) -> Array:
+            prior = self.reference[:1] if self.shared is not None else self.reference[event[cells]]
+            return contrasts(forecasts.probabilities[cells], prior, floor)
+
+        rows = event[order], expert[order]
         if forecasts.options is not None:
-            return option_rows(event, expert, ratios, self.outcomes, self.weight, forecasts.sizes, n)
-        return ForecastRows(event, expert, ratios, self.outcomes, self.weight, n)
+            return option_rows(*rows, ratios_of(order), self.outcomes, self.weight, forecasts.sizes, n)
+        if len(event) < t * n or not few_enough(n, t):
+            return ForecastRows(*rows, ratios_of(order), self.outcomes, self.weight, n)
+        d = len(forecasts.classes) - 1
+        found = Statistics.empty(forecasts.experts, d + 1)
+        for part in blocks(t, n * d):
+            ratios = ratios_of(order[part.start * n : part.stop * n]).reshape(-1, n, d)
+            found = found.add(ratios, self.outcomes[part], self.weight[part])
+        return found
