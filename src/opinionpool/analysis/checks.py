@@ -75,7 +75,10 @@ class Check:
 
 
 def family(code: str, tested: Sequence[Check], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """Alarms among checks `tested` (Holm, of `tests` tests); else one check: `fine`, or `idle` if none was tested."""
+    """Checks in `tested` that are serious and significant (Holm, `tests` tests); if none is, one check says `fine`.
+
+    If nothing could be tested, this check says `idle`.
+    """
     if not tested:
         return [_in_order(code, idle)]
     adjusted = holm(np.array([each.p for each in tested]), tests)
@@ -90,7 +93,7 @@ def _in_order(code: str, text: str, statistic: float | None = None, p: float | N
 
 
 def holm(p: Array, tests: int = 0) -> Array:
-    """P-values (M,) corrected by Holm (1979); `p` (M,) has the M smallest p-values of `tests` tests (0: of M)."""
+    """P-values (M,) corrected by Holm (1979) for `tests` tests, M or more; `p` (M,) has the smallest p-values."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate((max(tests, len(p)) - np.arange(len(p))) * p[order])
@@ -201,7 +204,7 @@ def _happens(residuals: Residuals, c: int) -> str:
 
 
 def correlations(residuals: Residuals) -> list[Check]:
-    """Test whether experts' correlation differs by outcome: Welch's t of the mean product of errors per event."""
+    """Test whether the correlation of experts' errors differs by outcome: Welch's t test of mean products of errors."""
     k, t = residuals.classes, len(residuals.forecasts.events)
     cell = residuals.expert * k + residuals.outcome
     squares = (residuals.values**2).sum(axis=1)
@@ -225,7 +228,7 @@ def correlations(residuals: Residuals) -> list[Check]:
 
 
 def drift(residuals: Residuals) -> list[Check]:
-    """Test for a trend over time in an expert's bias or log score: Spearman's correlation of daily means with time."""
+    """Test for a trend in each expert's bias and log score: Spearman correlation of their daily means with the date."""
     times = residuals.forecasts.times
     if times is None:
         return [_in_order("drift", "whether experts change over time: the forecasts have no times")]
@@ -297,7 +300,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """Number of forecasts of exactly 50%, p-value of so many by chance, and mean number at round values beside it."""
+    """Number of forecasts of 50%, probability of as many by chance, and mean number at round values next to 50%."""
 
     def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())
@@ -311,7 +314,7 @@ def _halves(forecast: Array) -> tuple[int, float, float]:
 
 
 def _evens(forecast: Array, sizes: Index) -> tuple[int, float, float]:
-    """Number of forecasts of 1/K each (to 1%), p-value of so many, and number of the most frequent other forecast."""
+    """Number of forecasts of 1/K each, probability of as many by chance, and number of the commonest other forecast."""
     even = np.abs(forecast - uniform_probabilities(sizes, forecast.shape[1])).max(axis=1) < 0.0075
     _, repeated = np.unique(forecast[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
@@ -335,7 +338,7 @@ def duplicates(forecasts: Forecasts) -> list[Check]:
 
 
 def _codes(forecasts: Forecasts) -> Codes:
-    """Integer codes (3, N, T) of forecasts (-1: missing), the same with -2 for missing, and of opposite forecasts."""
+    """Integers (3, N, T), equal if forecasts are: of forecasts, of the same again, and of opposites; below 0: none."""
     t, n = forecasts.shape
     p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)

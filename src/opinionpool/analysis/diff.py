@@ -40,7 +40,7 @@ FEATURES = ("weight", "calibration", "accuracy", "bias")
 
 
 class Move(NamedTuple):
-    """Change of one answer between two pools, as a sum of changes due to outcomes, forecasts and so on (`STEPS`)."""
+    """Change of one answer between two pools: the sum of changes due to each of `STEPS` (corrections, outcomes ...)."""
 
     event: str
     label: object | None  # the class that it is about; None for binary events
@@ -226,7 +226,7 @@ def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
 
 
 def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
-    """Forecasts with the classes of the pool `trained`; ExpertError (`which`: old, new) for experts whom it lacks."""
+    """The `which` ("old" or "new") pool's forecasts, with its classes; an ExpertError if it does not know an expert."""
     found = matched(forecasts, trained, f"the {which} file")
     present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
     known = set(trained.experts)
@@ -272,7 +272,7 @@ def _resolved(
 def _moves(
     old: TrainedPool, new: TrainedPool, stages: Stages | None, was: Forecasts, now: Forecasts
 ) -> tuple[Move, ...]:
-    """Changes of the answers about open events from `was` to `now`, each split into parts due to `STEPS`."""
+    """Changes of the answers about open events between two pools, each split into parts due to each of `STEPS`."""
     if not now.events:
         return ()
     # Where a pool was fitted by another release, what this one makes of the same shows which part is the release's.
@@ -328,7 +328,7 @@ def _plain(trained: TrainedPool) -> dict[str, str]:
 
 
 def _refitted(old: TrainedPool, new: TrainedPool) -> Fitted:
-    """Fit to the new pool's events with the old pool's options and settings; the new fit if a pool keeps no events."""
+    """Fit to the new pool's events with the old pool's settings; the new pool's own fit if a pool keeps no events."""
     stream = None if old.stream is None or new.stream is None else with_settings(old.stream, new.stream)
     return new.learned if stream is None else stream.fit(old.name, **old.options)
 
@@ -343,7 +343,7 @@ def _answers(state: Fitted, forecasts: Forecasts) -> Array:
 
 
 def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move] = (), stages: Stages | None = None) -> Diff:
-    """Differences between two pools in priors, experts and, by `stages`, events; `moves` are copied into it."""
+    """Differences of two pools in priors and experts, with `moves` of answers and the events that `stages` names."""
     was, now = _features(old.learned), _features(new.learned)
     nothing = dict.fromkeys(FEATURES, float("nan"))
     names = dict.fromkeys((*new.experts, *old.experts))
@@ -382,7 +382,7 @@ def _features(state: Fitted) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Streams (learners that keep their events) between an old and a new one, and ids of events that differ there."""
+    """Two streams on the way from an old to a new one (events corrected, then outcomes added), and changed events."""
 
     # the old stream, with outcomes, forecasts, weights, dates, topics and groups of resolved events as in the new one,
     # and without events that the new one does not have; None if there is no such difference
@@ -395,9 +395,10 @@ class Stages:
 
 
 def stages_between(old: Stream, new: Stream) -> Stages | None:
-    """The `Stages` from `old` to `new`; None if one has not kept all events, or only one has own priors of events.
+    """Return the steps by which the stream `old` becomes `new`: first corrected events, then events resolved since.
 
-    Raises an ArgumentError if the streams have different classes.
+    None if a stream has not kept all its events, or if only one has a prior for each event. Raises an ArgumentError if
+    the streams have different classes.
     """
     if tuple(map(str, old.classes)) != tuple(map(str, new.classes)):
         raise ArgumentError(f"the classes of one pool are {old.classes}, and those of the other {new.classes}")
@@ -433,7 +434,7 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
 
 
 def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Event], dict[object, Event]]:
-    """Resolved and open events by id (by a hash if the id is empty); experts become positions in `names`."""
+    """Two dicts by id (a hash if empty): resolved events and open events, with experts as positions in `names`."""
     columns = places(state.experts, names)
     resolved: dict[str, Event] = {}
     for priority, block in state.sample.parts:
@@ -450,12 +451,12 @@ def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Even
 
 
 def _own_priors(state: StreamState) -> bool:
-    """Return True if events have priors of their own and the stream has no shared one."""
+    """Return True if events have priors of their own and the stream has no prior for all events."""
     return state.totals.prior is None and bool(state.own_priors())
 
 
 def with_settings(settings: Stream, events: Stream) -> Stream | None:
-    """Stream with the settings of `settings` and the events of `events`; None if `events` has not kept all its own."""
+    """Stream with the settings of one stream and the events of another; None if `events` has not kept all of them."""
     state = events._settled()
     if not state.sample.complete:
         return None
@@ -475,7 +476,7 @@ def _same(one: Event, other: Event) -> bool:
 
 
 def _facts(event: Event) -> tuple[object, ...]:
-    """Facts of an event that a fit uses: if it has ended, its date and when it was asked, and its group and topic."""
+    """Facts of an event that a fit uses: its group and topic; if it has ended, also when, and when it was asked."""
     end = (event.time, event.asked) if event.settled else (None, None)
     return *end, event.group or "", event.topic or ""
 
@@ -485,7 +486,7 @@ def _numbers(prior: object) -> np.ndarray:
 
 
 def _stream(like: Stream, events: list[Event], names: list[str], known: int) -> Stream:
-    """Stream with the settings of `like`, `events`, and experts: all who forecast, the first `known` of `names`."""
+    """Stream of `events` with the settings of `like`, by the first `known` experts of `names` and all who forecast."""
     made = Stream(
         like.classes,
         prior=None if like.prior is None else logodds.public_probabilities(like.prior),

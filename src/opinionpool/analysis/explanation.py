@@ -57,7 +57,7 @@ class Explanation(Tabular):
     probabilities : ndarray, shape (n,), or (n, K)
         Their forecasts.
     bias : ndarray, shape (n,), or (n, K)
-        Log-odds less the prior's of each expert's forecasts without information (paper, equation 6).
+        Contrast of an expert's forecasts without information: their log-odds less the prior's (paper, equation 6).
     contrast : ndarray, shape (n,), or (n, K)
         Log-odds of each forecast less prior and bias, extremes moderated (equation 7).
     weights : ndarray, shape (n,), or None
@@ -71,8 +71,8 @@ class Explanation(Tabular):
     start : ndarray, shape (), or (K,)
         First term of the sum: the prior's log-odds; 0 in linear pools.
     intercept : ndarray, shape (), or (K,)
-        What the pool adds whatever the forecasts are: the learned intercept (an error common to all experts), and the
-        believed prior less an estimated one.
+        What the pool adds to every answer: the learned intercept (an error common to all experts), and the log-odds of
+        the believed prior less those of the estimated prior.
     shift : ndarray, shape (), or (K,)
         What the base rate adds.
     total : ndarray, shape (), or (K,)
@@ -93,12 +93,12 @@ class Explanation(Tabular):
         The levels of scales that experts chose, such as "4 of 1-5", where some gave levels; "" for the others.
     members_share : float or None
         Share of the answer that comes from the simple average and from single experts, which are mixed with the sum as
-        probabilities; None without a mixture.
+        probabilities; None if there are no such shares.
     members_shift : ndarray, shape (), or (K,), or None
-        What this mixture adds.
+        What these other members of the pool add to the sum.
     topic_shift : ndarray, shape (), or (K,), or None
-        What the topic adds: its intercept, its slope times the common answer's distance from the prior, and the
-        differences of experts' weights.
+        What the topic adds: its intercept, the effect of its slope on the distance of the answer from the prior, and
+        that of experts' other weights in this topic.
     """
 
     event: str | None
@@ -317,7 +317,7 @@ def explain(
 
 
 def _mixed(found: Explanation) -> list[Note]:
-    """Note on the share of the answer that other pools and single experts have; an empty list if they have none."""
+    """Note on the share of the answer that is due to the simple average and single experts; an empty list if none."""
     if found.members_share is None:
         return []
     text = (
@@ -346,7 +346,7 @@ def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | 
 
 
 def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
-    """Notes on experts with negative weights, with the reason, except those who add nothing; `present`: positions."""
+    """Notes that say why experts who contribute have negative weights; `present`: positions of those who answered."""
     if found.weights is None:
         return []
     nonzero = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)
@@ -432,7 +432,7 @@ def by_effect(why: Explanation) -> list[int]:
 
 
 class Step(NamedTuple):
-    """One bar of a waterfall chart: what is added, and the probability before and after it is."""
+    """One bar of a waterfall chart: the amount that it adds, and the probability before and after the addition."""
 
     name: str
     before: float

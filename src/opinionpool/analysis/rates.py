@@ -182,7 +182,7 @@ def rates(
     Notes
     -----
     Given the outcome, experts are assumed to err alike in all groups; a note says where forecasts or outcomes speak
-    against that. As far as outcomes do, base rates follow from outcomes given forecasts, and not from open events.
+    against that. The more outcomes contradict it, the less base rates follow from the forecasts on open events.
     Events with one label in `forecasts.groups`, such as one item judged for several systems, are dependent: intervals
     are wider, and differences of two groups are paired.
 
@@ -232,7 +232,7 @@ def rates_of(
     others: dict[str, Rate],
     level: float,
 ) -> Rates:
-    """Rates of the groups `names` from each class's posterior `shares`; `sizes`: numbers of all, resolved events."""
+    """Rates of groups called `names`, from each class's posterior `shares`; `sizes` counts all, and resolved events."""
     several, size = len(shares) > 1, sizes[0]
     rate, low, high = (
         np.stack(part, axis=-1)
@@ -259,7 +259,7 @@ def _whole(rate: Array, low: Array, high: Array, size: npt.NDArray[Any]) -> tupl
 
 
 def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
-    """Forecasts of a file or table on the pool's scales, with columns `by` as topics, and what to group them by."""
+    """Forecasts in a table, with the columns `by` as their topics; and by what to group them, as `rates` takes it."""
     from opinionpool.scales import scales_given
     from opinionpool.tables.options import ReadOptions
     from opinionpool.tables.read import read_with
@@ -333,7 +333,7 @@ def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """Likelihood ratios of the classes on T events: pooled probabilities over the events' priors."""
+    """Likelihood ratios of the classes on T events: pooled probabilities divided by the events' priors."""
 
     answers: Array  # (T, K); pooled probabilities
     base: Array  # (T, K); logarithms of the events' own priors
@@ -371,7 +371,10 @@ class Likelihoods:
 
 
 def class_scores(ratios: Array, share: Array) -> Array:
-    """Log-likelihood ratio of each class to all others (mixed by `share`), (T, K); `ratios` (T, K) are to class 0."""
+    """Log-likelihood ratio of each class to the mean of all others, which are weighted by `share`; all are (T, K).
+
+    Of each class, `ratios` has the log-likelihood ratio to the first class.
+    """
     others = 1.0 - np.eye(ratios.shape[1])
     most = ratios.max(axis=1, keepdims=True)
     rest = np.log((np.exp(ratios - most) * share) @ others + 1e-300) - np.log(share @ others)
@@ -379,10 +382,10 @@ def class_scores(ratios: Array, share: Array) -> Array:
 
 
 def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[Binned, tuple[float, float]]:
-    """`data` with the events of the fit (`seen`) as a last group, and two numbers that `posterior` takes as `believed`.
+    """Add the events of the fit, `seen`, to `data` as a last group; and return two prior beliefs for `posterior`.
 
-    The numbers are the score of an event without information and the slope's prior median. Scores are those of class
-    `c` against the others, which are mixed by `share` (K,).
+    The beliefs are the score of an event without information, and the median of the slope's prior. The score of an
+    event is the log-likelihood ratio of class `c` to the other classes, which are weighted by `share` (K,).
     """
     groups = data.counts.shape[1]
     parts = [(data, np.arange(groups))]
@@ -395,7 +398,7 @@ def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:
-    """Most probable shares of classes in each group, (G, K), by EM, from `ratios` (T, K) and `outcome` (-1: open)."""
+    """Most probable shares of the classes in each group, (G, K), by likelihood ratios of classes and known outcomes."""
     k = ratios.shape[1]
     share = np.full((groups, k), 1.0 / k)
     known = np.eye(k)[outcome] * (outcome >= 0)[:, None]
@@ -409,7 +412,7 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
 
 
 def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
-    """Factor, (G, K), on the information on a class's share, as the others' are unknown too; `each`: answers (T, K)."""
+    """Share, (G, K), of the information about each class that remains as other classes' shares are unknown, too."""
     groups, k = share.shape
     if k == 2:
         return np.ones((groups, k))
@@ -425,7 +428,7 @@ def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
 
 
 def _notes(names: Sequence[str], unlikely: Array) -> tuple[Note, ...]:
-    """Note on groups in which experts seem to err otherwise (p-value in `unlikely`); empty if there are none."""
+    """Note on groups in which experts seem to err differently than in others (p-values `unlikely`); empty if none."""
     found = [name for name, p in zip(names, unlikely, strict=True) if p < UNLIKE / len(names)]
     if not found:
         return ()
@@ -473,7 +476,7 @@ def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, leve
 
 
 def _rate(parts: list[tuple[Array, Array]], width: float) -> Rate:
-    """Estimates ± `width` standard errors, from each class's means and variances, (G,) each, in `parts`."""
+    """Estimates ± `width` standard errors; `parts` has, for each class, the groups' estimates and their variances."""
     mean, error = np.stack([m for m, _ in parts], axis=-1), np.sqrt(np.stack([v for _, v in parts], axis=-1))
     ends = (np.clip(mean + sign * error, 0.0, 1.0) for sign in (0.0, -width, width))
     return Rate(*(end if len(parts) > 1 else end[:, 0] for end in ends))
@@ -485,7 +488,7 @@ def _mean(values: Array, group: Index, size: Index) -> Array:
 
 
 def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, known: Mask) -> tuple[Array, Array]:
-    """Shares from those of majority votes (`vote`, (G,)), corrected by sensitivity and specificity, and variances."""
+    """Groups' shares and their variances: shares of majority votes, corrected by the errors of votes where `known`."""
     counts = np.array([[(known & (happened == y)).sum(), majority[known & (happened == y)].sum()] for y in (0.0, 1.0)])
     if not counts[:, 0].all():
         return np.full_like(vote, np.nan), np.full_like(vote, np.nan)
@@ -500,7 +503,7 @@ def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, kn
 
 
 def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Index, groups: int) -> tuple[Array, Array]:
-    """PPI++ (Angelopoulos et al. 2023): groups' means of `happened`, by `opinion` if not `known`, and variances."""
+    """Groups' shares and their variances by PPI++ (Angelopoulos 2023): mean `opinion`, less its error where `known`."""
     if known.sum() < 3:
         return np.full(groups, np.nan), np.full(groups, np.nan)
     own = np.bincount(group[known], minlength=groups)
@@ -515,7 +518,7 @@ def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Ind
 
 
 def _moments(f: Array, y: Array, rows: Mask, group: Index, groups: int) -> Array:
-    """Number of events in the mask `rows`, means and variances of f and y, and covariance, by group, (6, groups)."""
+    """Number of the events `rows`, means of `f` and of `y`, their variances and covariance, by group, (6, groups)."""
     n = np.bincount(group, rows, groups)
     size = np.maximum(n, 1)
     mean_f, mean_y, ff, yy, fy = (np.bincount(group, rows * x, groups) / size for x in (f, y, f * f, y * y, f * y))

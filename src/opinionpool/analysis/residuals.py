@@ -99,7 +99,7 @@ class Residuals:
 
 
 def _leading(contrasts: Array, outcome: npt.NDArray[np.intp], size: npt.NDArray[np.intp]) -> Array:
-    """Helmert coordinate (M, 1) of `contrasts` over `size` options: the outcome's less the mean of the others'."""
+    """Contrast of the option that happened less the mean of the other options', scaled to the same variance, (M, 1)."""
     values = np.empty((len(contrasts), 1))
     for k in np.unique(size).tolist():
         rows = np.flatnonzero(size == k)

@@ -68,7 +68,7 @@ def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | No
     AccuracyUnknownError
         If the panel knows relative accuracies only.
     ArgumentError
-        If one expert leaves the correlation open, or it is outside [0, 1].
+        If the panel has one expert and no correlation is given, or if it is outside [0, 1].
 
     Examples
     --------
@@ -192,7 +192,7 @@ def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
     AccuracyUnknownError
         If the panel knows relative accuracies only.
     ArgumentError
-        If `k` or `method` has no such value.
+        If `k` or `method` is none of these values.
 
     Examples
     --------
@@ -310,7 +310,8 @@ class Dendrogram:
 def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
     """Groups of experts whose log-odds are so correlated given the outcome that one expert has nearly all information.
 
-    Uninformative experts belong to no group. If all pairs have one correlation, all experts are one group, or none is.
+    Uninformative experts belong to no group. If all pairs have the same correlation, either all experts are one group,
+    or there is no group.
 
     Examples
     --------

@@ -81,9 +81,10 @@ Changed = TypeVar("Changed")
 
 
 def effects_of(variations: Iterable[tuple[Any, ...]], answer: Callable[[Changed], float]) -> list[Effect]:
-    """Effects of `variations`, the largest first; `answer` is the function that gives the answer to an input.
+    """Effects of `variations` of an input, the largest first; the function `answer` gives the probability for an input.
 
-    A variation is the name, expert, whether assessed, and range of an effect, and the inputs at both ends.
+    Each variation has the name of what is varied, the expert concerned, whether a user assessed it, its range, and the
+    pair of inputs with the lowest and with the highest value.
     """
     found = []
     for what, expert, assessed, values, changed in variations:
@@ -149,7 +150,7 @@ def feature_ranges(
 
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:
-    """90% range of an accuracy, as areas under the ROC curve, if the belief is worth that many resolved events."""
+    """90% range, as areas under the ROC curve, of the believed `accuracy` of an expert, which is worth some events."""
     spread = math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
     # Above 50 an AUC is 1 to the last digits.
     value = min(accuracy.value, 50.0)

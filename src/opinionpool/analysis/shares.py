@@ -58,7 +58,10 @@ class Binned(NamedTuple):
         cls, score: Array, group: Index, outcome: Index, groups: int, *,
         answered: Mask | None = None, offset: Array | None = None, weight: Array | None = None,
     ) -> Binned:  # fmt: skip
-        """Binned events from score, group, outcome (0, 1, or -1: open), log-odds of the prior and weight, (T,) each."""
+        """Count events in bins, by score, group, outcome (0, 1, or -1: open), log-odds of the prior and weight, (T,).
+
+        `answered` is the mask of events with a forecast; by default all have one.
+        """
         answered = np.ones(len(score), dtype=bool) if answered is None else answered
         offset = np.zeros(len(score)) if offset is None else offset
         weight = np.ones(len(score)) if weight is None else weight
@@ -91,7 +94,7 @@ class Binned(NamedTuple):
         return cls(columns[:, 0], columns[:, 1], columns[:, 2], counts)
 
     def log_odds(self, line: Array) -> Array:
-        """Log-likelihood ratio of happening in each bin, (B,): a + c · score, with `line` = (a, c)."""
+        """Log-likelihood ratio that an event in each bin happens, (B,): a + c · score, where `line` is (a, c)."""
         return np.asarray(np.clip(line[0] + line[1] * self.scores, -LARGEST, LARGEST))
 
     @property
@@ -103,9 +106,10 @@ class Binned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Posterior of the shares of events that happen in G groups, given each of F pairs of intercept and slope.
+    """Posterior of the shares of events that happen in G groups.
 
-    By intercept and slope an event's score gives the log-likelihood ratio that the event happens.
+    An event with score h has a log-likelihood ratio a + c h of happening; the posterior is a mixture over F pairs (a,
+    c), intercept and slope.
     """
 
     line: Array  # (2,); posterior mean of intercept and slope, by scores
@@ -119,10 +123,11 @@ class Shares:
     unlike: Array  # (G,); p-values of tests that scores are distributed as all groups' with the same outcome
 
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
-        """Means, lower and upper bounds, probabilities of being above 0, (S,) each, of sums `factor` (S, G) @ shares.
+        """Mean, lower and upper bound, and probability of being above 0, (S,) each, of weighted sums of the shares.
 
-        Each sum has a beta distribution on its possible range, with the posterior's mean and variance. A known sum is
-        above 0 with probability 0 or 1, or 1/2 if it is 0.
+        A row of `factor` (S, G) has the weights of one sum. Each sum has a beta distribution on its possible range,
+        with the posterior's mean and variance. A sum that is known exactly is above 0 with probability 0 or 1, or 1/2
+        if it is 0.
         """
         from scipy.sparse import csr_array, diags_array
         from scipy.special import betainc, betaincinv
@@ -146,9 +151,10 @@ class Shares:
 
 
 def dependence(score: Array, group: Index, clusters: Clusters | None, groups: int) -> tuple[Array, csr_array]:
-    """Design effect of each group (events per independent event), (G,), and R (Q, G): R'R are groups' correlations.
+    """Design effect of each group (events per independent event), (G,), and a matrix R (Q, G).
 
-    `score` (T,) is an open event's probability less its group's share, and 0 for a resolved event.
+    R'R has the correlations between the groups' shares. `score` (T,) is an open event's probability less its group's
+    share, and 0 for a resolved event.
     """
     from scipy.sparse import coo_array, diags_array, eye_array, vstack
 
@@ -166,7 +172,7 @@ def dependence(score: Array, group: Index, clusters: Clusters | None, groups: in
 
 
 class _Groups:
-    """Likelihoods of base rates of G groups, each one of J log-odds, from scores and outcomes of binned events."""
+    """Likelihoods of base rates of G groups, on a grid of J log-odds, from scores and outcomes of binned events."""
 
     def __init__(
         self, data: Binned, believed: tuple[float, float], design: Array, worth: Array, *, random: bool
@@ -183,21 +189,21 @@ class _Groups:
         self.sampled = -random * (self.failed @ failed + self.happened @ happened)
 
     def ratio(self, line: Array) -> Array:
-        """Log-likelihood ratio of happening in each bin, (B, 1), by `line` = (intercept, slope); 0 if unanswered."""
+        """Log-likelihood ratio that an event in each bin happens, (B, 1), by `line` = (intercept, slope)."""
         return (self.data.answered * self.data.log_odds(line))[:, None]
 
     def scores_say(self, ratio: Array) -> Array:
-        """Log-likelihood of open events' scores by group and base rate, (G, J); `ratio`: the bins' log ratios."""
+        """Log-probability of open events' scores by group and base rate, (G, J); `ratio`: result of `ratio(line)`."""
         mixed = np.logaddexp(0.0, ratio + self.moved) - np.logaddexp(0.0, self.moved)
         return np.asarray(self.open @ mixed)
 
     def outcomes_say(self, ratio: Array) -> Array:
-        """Log-likelihood of outcomes given scores by group and base rate, (G, J); `ratio`: the bins' log ratios."""
+        """Log-probability of outcomes given scores by group and base rate, (G, J); `ratio`: what `ratio(line)` has."""
         failed, happened = np.logaddexp(0.0, ratio + self.moved), np.logaddexp(0.0, -ratio - self.moved)
         return np.asarray(-self.failed @ failed - self.happened @ happened)
 
     def base_rates(self, likelihood: Array) -> tuple[float, Array]:
-        """Log marginal likelihood, and posterior (G, J) of a group's base rate among J, by log-likelihoods (G, J)."""
+        """Log-probability of the data, and posterior of each group's base rate, (G, J), from log-likelihoods (G, J)."""
         most = likelihood.max(axis=1, keepdims=True)
         relative = np.exp(likelihood - most)
         evidence = relative @ self.prior.T + 1e-300
@@ -207,7 +213,7 @@ class _Groups:
         return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
 
     def log_posterior(self, line: Array, *, by_scores: bool, evidence: float | None = None) -> float:
-        """Log posterior density of (intercept, slope), up to a constant; if `by_scores`, open events count too."""
+        """Log posterior density of (intercept, slope), plus a constant; only if `by_scores`, open events count, too."""
         if line[1] <= 0:
             return -np.inf
         ratio, seen = self.ratio(line), self.seen.sum(axis=0)
@@ -248,14 +254,14 @@ class _Groups:
         return np.asarray(centre + POINTS @ _root_of(width).T)
 
     def shares(self, *, by_scores: bool) -> tuple[Array, Array, Array, Array]:
-        """Mean (intercept, slope), weights (F,) of `lines`, and means and variances of shares given each, (F, G)."""
+        """Mean of all `lines`, their probabilities (F,), and means and variances of shares if each is true, (F, G)."""
         lines = self.lines(by_scores=by_scores)
         value, mean, variance = zip(*(self.at(line, by_scores=by_scores) for line in lines), strict=True)
         weight = _shares_of(value)
         return weight @ lines, weight, np.array(mean), np.array(variance)
 
-    def gain(self, line: Array, by_fit: Array) -> float:
-        """Log Bayes factor of base rates by outcomes alone (`by_fit`: intercept, slope) to those by scores too."""
+    def log_bayes_factor(self, line: Array, by_fit: Array) -> float:
+        """Log Bayes factor of base rates by outcomes alone, with `by_fit`, against those by scores too, with `line`."""
         scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
         without = self.base_rates(self.outcomes_say(self.ratio(by_fit)))[0]
         return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
@@ -266,17 +272,18 @@ def posterior(
 ) -> Shares:
     """Posterior of the share of events that happen in each of G groups; the last group in `data` has the fit's events.
 
-    `believed` has the score of an event without information and the slope's prior median; `design` and `together` are
-    what `dependence` returns; `worth` is the factor on log-likelihoods for unknown shares of further classes. Two
-    models are averaged by their posterior probabilities: base rates by scores of open events, or only by outcomes given
-    scores. If resolved events are not a `random` sample, they tell nothing about open ones.
+    Two models are averaged by their posterior probabilities: in one, base rates follow from the scores of open events,
+    too, in the other only from outcomes given scores. `believed` has the score of an event without information, and the
+    median of the slope's prior; `design` and `together` are what `dependence` returns; `worth` multiplies
+    log-likelihoods, below 1 where other classes' shares are unknown. If resolved events are not a `random` sample, they
+    tell nothing about open ones.
     """
     groups, by_outcomes = _Groups(data, believed, design, worth, random=random), 0.0
     line, weight, mean, variance = groups.shares(by_scores=True)
     first = weight @ mean
     if random and groups.data.counts[1:].any():
         by_fit = groups.lines(by_scores=False).mean(axis=0)
-        by_outcomes = float(expit(groups.gain(line, by_fit) - DISBELIEF))
+        by_outcomes = float(expit(groups.log_bayes_factor(line, by_fit) - DISBELIEF))
         if by_outcomes > LEAST:
             _, *other = groups.shares(by_scores=False)
             weight = np.append((1.0 - by_outcomes) * weight, by_outcomes * other[0])
@@ -287,7 +294,7 @@ def posterior(
 
 
 def _prior(nodes: Array) -> tuple[Array, Array]:
-    """Probabilities (H, J) of groups' log-odds `nodes` (J,) by H pairs of mean and sd, and each pair's log prior."""
+    """Prior of the log-odds `nodes` (J,) of shares by H pairs (mean, sd), (H, J), and the log prior of each pair."""
     mean, deviation = (each.ravel() for each in np.meshgrid(MEANS, DEVIATIONS))
     density = np.exp(-0.5 * np.square((nodes - mean[:, None]) / deviation[:, None]))
     log = np.log(deviation) - 0.5 * (np.square(mean / WIDTH) + np.square(deviation / WIDTH))
@@ -295,7 +302,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
-    """P-value, (G,), of Rao's score test that a group's scores, given the outcome, are as in all; `rate`: shares."""
+    """P-value, (G,), of a score test that in each group scores, given the outcome, are distributed as in all groups."""
     from scipy.special import chdtrc
 
     counts, odds = data.counts * data.answered, np.exp(data.log_odds(line))
@@ -330,7 +337,7 @@ def _root_of(covariance: Array) -> Array:
 
 
 def _profile(weight: Array, log_odds: Array) -> float:
-    """Largest log-likelihood ratio of a share λ in [0, 1] to share 0: maximum of Σ weight log(1 − λ + λ e^log_odds)."""
+    """Maximum over shares λ in [0, 1] of the log-likelihood Σ weight log(1 − λ + λ e^log_odds) of a mixture."""
     x = np.expm1(log_odds)
     return float(weight @ np.log1p(_root(weight, x) * x))
 

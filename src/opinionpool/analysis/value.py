@@ -69,8 +69,8 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     panel : Panel or FullPanel
     prior : float, default 0.5
     joint_accuracy : float, optional
-        Accuracy mu* of the pooled log-odds (less the prior's, their mean given the outcome is ±mu*), if the pool's
-        weights are not those that the parameters imply.
+        Accuracy mu* of the pool: the mean of its log-odds less the prior's is mu* if the event happens, else -mu*. By
+        default, the accuracy with the weights that the parameters imply.
 
     Raises
     ------
@@ -100,10 +100,10 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
 def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
     """Accuracy and expected scores of each expert, and of the panel, as estimated by a fit.
 
-    Experts have their marginal features, from their own data and shrunken towards the panel. The joint accuracy is that
-    of the learned weights with these features, 2m²/v for a pooled contrast of mean ±m and variance v; the best weights
-    for the same data would promise more. In simulated panels the area under the curve is that on new events to about
-    0.01, and the expected score up to 0.05 too high after 20 to 50 events; `opinionpool compare` has no such bias.
+    Features of an expert are estimated from the expert's own data and shrunken towards the panel's. The joint accuracy
+    is that of the learned weights with these features: 2m²/v if the mean of the pooled contrast is m or -m, by outcome,
+    and its variance is v. In simulated panels, the area under the curve agrees with that on new events to about 0.01,
+    and the expected score is up to 0.05 too high after 20 to 50 events; `opinionpool compare` has no such bias.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """Panel with each expert's own features in a fit with one weight for all classes; its weights are not the fit's."""
+    """Panel with each expert's own features, as learned alone; its weights follow from these, and are not the fit's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
