@@ -190,7 +190,7 @@ def spreads(residuals: Residuals) -> list[Check]:
 
 
 def _sides(residuals: Residuals, values: Array, outcome: Index) -> list[tuple[int, Array, Array]]:
-    """For each class with `EACH` values or more on both sides: index, `values` where it happened, those where not."""
+    """For each class with enough events of both kinds: its index, `values` where it happened, and where it did not."""
     classes = [1] if residuals.classes == 2 else range(residuals.classes)
     if residuals.forecasts.options is not None:
         classes = []

@@ -336,7 +336,7 @@ def _members_share(state: Fitted, batch: Batch) -> float | None:
 
 
 def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | None) -> Array | None:
-    """What the topic adds to the log-ratios, (K - 1,); None without a topic model or an informative forecast."""
+    """What the topic adds to the log-ratios, (K - 1,); None if topics are not learned, or nobody informed answered."""
     if not topic or not isinstance(state, FittedPanel) or state.topics is None:
         return None
     if not batch.answered_by(state.panel.informative)[0]:

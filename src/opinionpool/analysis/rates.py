@@ -294,7 +294,7 @@ def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> None:
 
 
 def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
-    """Fitted panel of a loaded pool, stream or estimator; an error if it has no posterior."""
+    """Fitted panel of a loaded pool, stream or estimator; a LearningError if it has no posterior of the weights."""
     state: Any = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
     state = state.learn() if hasattr(state, "learn") else state
     if hasattr(state, "fit"):

@@ -226,7 +226,7 @@ class _Groups:
         return value + evidence - _profile(self.open.sum(axis=0) + seen, ratio[:, 0])
 
     def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
-        """Log posterior density of `line` (intercept, slope), and means and variances of shares given it, (G,) each."""
+        """Log posterior density of `line` (intercept, slope); mean and variance of each share, (G,), if it is true."""
         ratio, open_ = self.ratio(line), self.data.counts[0]
         say = self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio)
         evidence, found = self.base_rates(say)

@@ -26,7 +26,7 @@ from opinionpool.cli.options import (
     prior_option,
 )
 from opinionpool.cli.output import conclude, destination, error_line, present, progress, tell
-from opinionpool.cli.reading import Reading, examine_files, optional_reading, pair_reading, read, reading, scored
+from opinionpool.cli.reading import InputFiles, examine_files, optional_reading, pair_reading, read, reading, scored
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from opinionpool.analysis.sensitivity import Effect
     from opinionpool.forecasts import Forecasts
     from opinionpool.learning.beliefs import Beliefs
-    from opinionpool.report.check import Findings
+    from opinionpool.report.check import Examination
 
 
 @click.command(cls=SectionedCommand, short_help="A probability for every event, learned from the resolved ones.")
 @reading
 @given(Listing, "listing")
 @given(Writing, "writing")
-def pool(reading: Reading, listing: Listing, writing: Writing) -> None:
+def pool(reading: InputFiles, listing: Listing, writing: Writing) -> None:
     """Learn from the resolved events and print a probability for every event.
 
     The default pool learns a little from open events too: who agrees with the others there is more likely to be good.
@@ -60,7 +60,7 @@ def pool(reading: Reading, listing: Listing, writing: Writing) -> None:
     help="A leaderboard instead: how well each expert's own forecasts did, on the resolved events that it answered.",
 )
 @given(Writing, "writing")
-def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) -> None:
+def experts(reading: InputFiles, pooling: Pooling, writing: Writing, scores: bool) -> None:
     """Print what was learned about each expert, the largest weight first.
 
     Log-odds are the logarithm of p / (1 - p).
@@ -120,14 +120,14 @@ def _meant(typed: str, events: Sequence[str]) -> str:
 @click.argument("event")
 @given(Answering, "answering")
 @given(Writing, "writing")
-def explain(reading: Reading, event: str, answering: Answering, writing: Writing) -> None:
+def explain(reading: InputFiles, event: str, answering: Answering, writing: Writing) -> None:
     """Explain the answer about one EVENT: every forecast, and what it adds.
 
     Log-odds are the logarithm of p / (1 - p): they add up where probabilities do not.
 
     \b
     offset     how far from the prior this expert's log-odds are when it knows nothing; not the bias that
-               experts shows, which is measured by itself
+               the command experts shows, which is measured by itself
     contrast   how far the forecast is from the prior, less the offset, in log-odds; pulled in, the more
                the larger it is
     weight     what the contrast is multiplied by, given who made a forecast here
@@ -178,12 +178,12 @@ def explain(reading: Reading, event: str, answering: Answering, writing: Writing
 )
 @given(Writing, "writing")
 def value(
-    reading: Reading | None, panel: str | None, prior: float | None, experts: int | None, writing: Writing
+    reading: InputFiles | None, panel: str | None, prior: float | None, experts: int | None, writing: Writing
 ) -> None:
     """Print what the panel, each of its experts and one more expert are worth.
 
     \b
-    implied AUC        of the expert by itself, as the model implies it; experts has the AUC that was measured
+    implied AUC        of the expert by itself, as the model implies it; the command experts has the measured one
     expected score     the score that the model implies for it: 0 = saying 50% every time, 1 = perfect
     adds to the panel  how much lower the panel's expected score would be without it
 
@@ -254,7 +254,7 @@ def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None)
 )
 @given(Pooling, "pooling")
 @given(Writing, "writing")
-def rate(reading: Reading, by: str | None, labels: str, pooling: Pooling, writing: Writing) -> None:
+def rate(reading: InputFiles, by: str | None, labels: str, pooling: Pooling, writing: Writing) -> None:
     """Estimate which share of the events of each group happens, such as how many of a system's outputs are good.
 
     Resolved events are counted. Open ones count by what the forecasts say, with a base rate of the group's own that is
@@ -297,7 +297,7 @@ def rate(reading: Reading, by: str | None, labels: str, pooling: Pooling, writin
 @given(Comparing, "comparing")
 @scored
 @given(Writing, "writing")
-def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
+def compare(reading: InputFiles, comparing: Comparing, writing: Writing) -> None:
     """Score every pool by cross-validation, and say which differences are statistically significant.
 
     \b
@@ -346,7 +346,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
 @click.argument("new", type=click.Path(exists=True, dir_okay=False))
 @pair_reading
 @given(Writing, "writing")
-def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
+def diff(old: str, new: str, reading: InputFiles | None, writing: Writing) -> None:
     """Say what changed from one pool that pool --save has written, OLD, to a later one, NEW.
 
     \b
@@ -394,7 +394,9 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     help="Also say what this pool, which pool --save wrote, would do with FILE.",
 )
 @given(Writing, "writing")
-def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None, model: str | None) -> int:
+def check(
+    reading: InputFiles, writing: Writing, write_options: str | None, panel: str | None, model: str | None
+) -> int:
     """Describe the file: what is in it, what was converted, what stands in the way of pooling it.
 
     As CSV it has only the table of experts. With --panel, beliefs are checked too; with --model, what the
@@ -420,7 +422,7 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
     return 1 if findings.obstacles else 0
 
 
-def _write_options(path: str, findings: Findings, outcomes: str | None) -> None:
+def _write_options(path: str, findings: Examination, outcomes: str | None) -> None:
     """Write the options that read the file to `path`; the path of outcomes is made relative to it."""
     if findings.options is None:
         tell(f"nothing written to {printable(path)}: no options read the file")

@@ -251,7 +251,7 @@ def read_weights(
 
 
 def read_pools(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """Return the names of pools between commas in `text`; a BadParameter if no pool is called so; None for None."""
+    """Return the names of pools between commas in `text`; None if it is None; a BadParameter for an unknown name."""
     if text is None:
         return None
     names = tuple(name.strip() for name in text.split(","))
@@ -402,7 +402,7 @@ class Listing(Answering):
     )
 
     def check(self, inputs: Sequence[str | None], writing: Writing) -> None:
-        """Raise a UsageError if --save cannot be written or is an input, or if --prior is for a pool that learns on."""
+        """Raise a UsageError if --save cannot be written or is an input, or if --prior is for a pool to be updated."""
         if self.save == "-":
             raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
         check_output(self.save, inputs)

@@ -70,7 +70,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
-    """Context with standard output; a pipe that a reader closes is no error, but OSError if closed at the start."""
+    """Context with standard output; an OSError if it was closed from the start, not if a reader closes its pipe."""
     if "stdout" in _CLOSED:
         raise OSError(errno.EBADF, "standard output is closed, so nobody gets the results; --output FILE writes a file")
     try:

@@ -26,7 +26,7 @@ from opinionpool.cli.options import (
     option,
 )
 from opinionpool.cli.output import destination, progress, tell
-from opinionpool.cli.reading import Reading, optional_reading, read, reading, typed_again
+from opinionpool.cli.reading import InputFiles, optional_reading, read, reading, typed_again
 from opinionpool.errors import ArgumentError
 from opinionpool.extras import install
 from opinionpool.report import SORTS
@@ -76,7 +76,7 @@ class Reporting(Pooling):
 @given(Reporting, "pooling")
 @given(Splitting, "splitting")
 @click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to write; - is standard output.")
-def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: str) -> None:
+def report(reading: InputFiles, pooling: Reporting, splitting: Splitting, output: str) -> None:
     """Write a page that can be handed on: the answers, why they are what they are, and how far to trust them.
 
     The page needs no other file and no network. It begins with the open events, shows what each expert says and counts
@@ -118,7 +118,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
 def _saved_pool(
     forecasts: Forecasts, asked: PoolRequest, file: str, trained: TrainedPool
 ) -> tuple[Forecasts, Configured, FitOptions, Saved]:
-    """Arguments of a report on the pool saved in `file`: aligned forecasts, pool, fit options and answers."""
+    """What a report on the pool saved in `file` needs: forecasts by its experts, pool, fit options and answers."""
     from opinionpool.logodds import public_probabilities
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved
@@ -144,7 +144,7 @@ def _changes(since: str, forecasts: Forecasts, asked: PoolRequest) -> Diff:
     return diff(load(since), TrainedPool.fit(asked.name, forecasts, prior=asked.prior, **asked.options))
 
 
-def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
+def _source(title: str | None, reading: InputFiles, paths: list[str], inputs: list[str]) -> Source:
     """Title, date, command line and digests of the files `inputs`; folders are left out of names in `paths`."""
     from opinionpool.report.findings import Source
 
@@ -175,7 +175,7 @@ NEEDED = ("starlette", "uvicorn")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: one that is free.")
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 def open_page(
-    reading: Reading | None, panel: str | None, model: str | None, keep: str | None, port: int, no_browser: bool
+    reading: InputFiles | None, panel: str | None, model: str | None, keep: str | None, port: int, no_browser: bool
 ) -> None:
     """Open a page in the browser: assess experts, watch the answer move, and defend it.
 
@@ -204,7 +204,7 @@ def open_page(
     server.run()
 
 
-def _data(reading: Reading | None, panel: str | None, model: str | None) -> tuple[PageData, Assessment | None]:
+def _data(reading: InputFiles | None, panel: str | None, model: str | None) -> tuple[PageData, Assessment | None]:
     """What the page answers from (files, saved pool `model`), and its first assessment; None: the page chooses."""
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.answer import PageData, Source
@@ -226,7 +226,7 @@ def _data(reading: Reading | None, panel: str | None, model: str | None) -> tupl
         raise click.UsageError(f"{printable(panel)}: {error}") from None
 
 
-def _saved(reading: Reading | None, model: str, panel: str | None) -> PageData:
+def _saved(reading: InputFiles | None, model: str, panel: str | None) -> PageData:
     """What the page answers from: the pool saved in the file `model`, and forecasts if files are given."""
     from opinionpool.cli.pool import PoolRequest
     from opinionpool.learning.fitted import FittedPanel

@@ -15,7 +15,7 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.cli.options import Answering, Listing, Pooling, Writing, prior_option
 from opinionpool.cli.output import conclude, destination
-from opinionpool.cli.reading import Reading, read, read_parts
+from opinionpool.cli.reading import InputFiles, read, read_parts
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
@@ -66,7 +66,7 @@ class CommandPool:
 
     @property
     def reference(self) -> float | Array | None:
-        """Prior of events without their own: as given, else, if other events have their own, a loaded pool's."""
+        """Prior of events without their own: the given one or, if other events have their own, a loaded pool's."""
         if self.loaded is None or self.prior is not None:
             return self.prior
         if self.forecasts.prior is None or self.state.prior is None:
@@ -136,8 +136,8 @@ class PooledFile:
     saved: str | None = None  # the file in which the pool is saved
 
     @classmethod
-    def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
-        """Read a file, and fit a pool to it or load one; if `topics` is False, without topics. Options are checked."""
+    def of(cls, reading: InputFiles, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
+        """Read a file, and fit a pool to it or load one; topics are ignored unless `topics`. Options are checked."""
         writing.check([*reading.inputs, *pooling.inputs])
         beliefs, model = pooling.begin()
         forecasts = read(reading, model)
@@ -158,7 +158,7 @@ class PooledFile:
         return [used, *kept.lines(self.saved), *belief_lines(self.panel, self.beliefs)]
 
 
-def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
+def pool_files(reading: InputFiles, listing: Listing, writing: Writing) -> None:
     """Write a probability for every event in the files of `reading`; a large file is answered part by part."""
     inputs = [*reading.inputs, *listing.inputs]
     writing.check(inputs)
@@ -187,7 +187,7 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 def _for_parts(
     parts: Parts, first: Forecasts, asked: PoolRequest, learning: bool, how: ReadOptions
 ) -> tuple[CommandPool, Iterable[CommandPool]]:
-    """Pool fitted to all `parts`, or loaded and, if `learning`, updated; and the same pool for the events of each part.
+    """Pool fitted to all `parts` (or loaded and, if `learning`, updated), and this pool with each part's forecasts.
 
     `first` is the first part, with the classes of the pool.
     """
@@ -217,7 +217,7 @@ class _Answers:
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
-        """Yield the pool's answers to be listed about each part of the file, in order."""
+        """Yield, for each part of the file in order, the pool's answers that are to be listed."""
         for kept in self.every:
             forecasts = kept.forecasts
             if forecasts.void is not None and not self.listing.only_open:

@@ -20,7 +20,7 @@ from opinionpool.text import shown, typed
 
 if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts
-    from opinionpool.report.check import Findings
+    from opinionpool.report.check import Examination
     from opinionpool.streams.trained import TrainedPool
     from opinionpool.tables.parts import Parts
 
@@ -29,8 +29,8 @@ OPTIONS_FILE = "opinionpool.toml"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Names of files of forecasts, and options to read them, from the command line or a file of options."""
+class InputFiles:
+    """Names of the files of forecasts, and the options to read them, from the command line or a file of options."""
 
     files: tuple[str, ...]
     outcomes: str | None
@@ -61,7 +61,7 @@ class Reading:
 
 
 def reading(command: Command) -> Command:
-    """Add the argument FILE and the options on reading to a command, which gets them as ``reading``, a `Reading`."""
+    """Add the argument FILE and the options on reading to a command, which gets both as its argument ``reading``."""
     return _with_options(_gather_reading(command), _files("FILE...", _some_files))
 
 
@@ -69,7 +69,7 @@ def optional_reading(command: Command) -> Command:
     """Add the argument FILE and options on reading to a command; ``reading`` is None if no file is given."""
 
     @functools.wraps(command)
-    def wrapper(reading: Reading | None, **given: object) -> object:
+    def wrapper(reading: InputFiles | None, **given: object) -> object:
         if reading is not None and "-" in reading.files:
             raise click.UsageError("FILE is read again by the page, and standard input can be read once")
         return command(reading=reading, **given)
@@ -103,7 +103,7 @@ def _none_without_files(command: Command, what: str) -> Command:
     """Wrap a command: ``reading`` is None without files; options on reading are then an error about `what`."""
 
     @functools.wraps(command)
-    def wrapper(reading: Reading, **given: object) -> object:
+    def wrapper(reading: InputFiles, **given: object) -> object:
         if not reading.files and reading.words:
             raise click.UsageError(f"{reading.words[0]} says how to read {what}")
         return command(reading=reading if reading.files else None, **given)
@@ -128,7 +128,7 @@ def _existing_files(_context: click.Context, _parameter: click.Parameter, names:
 
 
 def _some_files(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `names` if there are some and each exists; otherwise an error as click makes it."""
+    """Return `names` if there are some and each exists; otherwise click's own error for a missing or wrong argument."""
     if not names and not context.resilient_parsing:
         others = [each for each in context.command.params if isinstance(each, click.Argument) and each is not parameter]
         missing = next((each.name for each in others if each.name), "file").upper()
@@ -187,7 +187,7 @@ def _declared(name: str, option: Option) -> Decorator:
 
 
 def _gather_reading(command: Command) -> Command:
-    """Wrap a command so that files and options on reading are passed to it as one `Reading`."""
+    """Wrap a command so that files and options on reading are passed to it as one object, ``reading``."""
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> object:  # noqa: ANN401 - what options hold
@@ -210,8 +210,8 @@ def _options_beside(file: str) -> str | None:
     return path if file != "-" and os.path.isfile(path) else None
 
 
-def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
-    """`Reading` of `files` with options `own`, which win over those in the file `file`; `topic` names a column."""
+def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> InputFiles:
+    """Files and options on reading: `own` from the command line, else from the file `file`; `topic` names a column."""
     context = click.get_current_context()
     named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if topic is not None:
@@ -226,11 +226,11 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
         options = ReadOptions(**merged)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    return Reading(files, outcomes, options, file)
+    return InputFiles(files, outcomes, options, file)
 
 
-def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
-    """Options on reading, completed by a saved pool's experts, classes and scales if `model` is one."""
+def options_for(reading: InputFiles, model: tuple[str, TrainedPool] | None) -> ReadOptions:
+    """Options on reading; if a saved pool is given as `model`, completed by its experts, classes and scales."""
     if model is None:
         return reading.options
     from opinionpool.scales import scale_of, scales_given
@@ -255,7 +255,7 @@ def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Read
     return replace(options, classes=[label_text(label) for label in model[1].classes])
 
 
-def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
+def read(reading: InputFiles, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
     """Read the files; with the classes of the saved pool in `model`, if given. A TableError lists all faults."""
     with ExitStack() as stack:
         forecasts = next(read_parts(stack, reading, model, divided=False).forecasts())
@@ -267,9 +267,9 @@ def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Fore
 
 
 def read_parts(
-    stack: ExitStack, reading: Reading, model: tuple[str, TrainedPool] | None, divided: bool = True
+    stack: ExitStack, reading: InputFiles, model: tuple[str, TrainedPool] | None, divided: bool = True
 ) -> Parts:
-    """Return the forecasts in files, in parts if one large file is `divided`; the files stay open as `stack` does."""
+    """Return the forecasts in files, in parts if one large file is `divided`; `stack` closes the files when it ends."""
     from opinionpool.tables.engine import is_large
     from opinionpool.tables.parts import open_parts
 
@@ -283,7 +283,7 @@ def read_parts(
         raise _all_faults(reading, options, error) from None
 
 
-def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
+def _all_faults(reading: InputFiles, options: ReadOptions, error: TableError) -> TableError:
     """Return `error` with all faults that prevent reading added, and with command lines that would read the files."""
     from opinionpool.tables.diagnosis import diagnose
     from opinionpool.tables.engine import is_large
@@ -300,13 +300,15 @@ def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> Ta
     return type(error)("\n".join([*lines, *(f"  {command}" for command in commands)]))
 
 
-def typed_again(reading: Reading, way: ReadOptions) -> list[str]:
-    """Return the words of the present command line, with the options `way` for its options on reading."""
+def typed_again(reading: InputFiles, way: ReadOptions) -> list[str]:
+    """Return the words of the present command line, with `way` in place of its options on reading."""
     name, arguments, options = _typed()
     return ["opinionpool", name, *reading.files, *arguments, *replace(reading, options=way).words, *options]
 
 
-def examine_files(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
+def examine_files(
+    reading: InputFiles, panel: str | None = None, model: tuple[str, TrainedPool] | None = None
+) -> Examination:
     """Return what the command check reports: contents of the files, model checks, and obstacles to pooling."""
     from opinionpool.report.check import examine, examined_in_parts
     from opinionpool.tables.diagnosis import diagnose
@@ -337,7 +339,7 @@ def examine_files(reading: Reading, panel: str | None = None, model: tuple[str, 
 
 
 def _typed() -> tuple[str, list[str], list[str]]:
-    """Words of the present command: its name, its arguments but FILE, and its options but those on reading."""
+    """Words of the present command: its name, its arguments without FILE, and its options without those on reading."""
     context = click.get_current_context()
     line = list(context.find_root().obj or [])
     raw, _, _ = context.command.make_parser(context).parse_args(line[1:])

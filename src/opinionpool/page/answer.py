@@ -78,7 +78,7 @@ class PageData:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """Names of the experts in the saved pool; without a pool, in the file; () without both."""
+        """Names of the experts in the saved pool; without a pool, those in the file; () if there is neither."""
         if self.trained is not None:
             return self.trained.experts
         return () if self.forecasts is None else self.forecasts.experts
@@ -96,7 +96,7 @@ class PageData:
         return self.forecasts is not None and event_priors(self.forecasts, None) is not None
 
     def learned(self, a: Assessment, believed: Beliefs | None = None) -> FittedPanel:
-        """Saved pool or, without one, the default pool fitted with the beliefs `believed`, else `a.beliefs`."""
+        """Saved pool or, without one, the default pool fitted with `believed`, or else with the beliefs of `a`."""
         beliefs = a.beliefs if believed is None else believed
         if self.trained is not None:
             return self.trained
@@ -125,7 +125,7 @@ class PageData:
         return self._pooled
 
     def before(self, a: Assessment) -> Array | None:
-        """Experts' weights (N,) by the beliefs in `a`, before outcomes; None for a saved pool, or without a file."""
+        """Experts' weights (N,) by beliefs, before outcomes are learned; None for a saved pool, or without a file."""
         if self.trained is not None or self.forecasts is None:
             return None
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
@@ -245,7 +245,7 @@ def _in_sample(a: Assessment, data: PageData, state: FittedPanel) -> tuple[Note,
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:
-    """Credible interval of the answer, by class; None if no expert has a forecast, or the pool has no intervals."""
+    """Credible interval of the answer, by class, with base rate `rate`; None without forecasts, or if none is known."""
     if why.interval is not None:
         return np.asarray(why.interval[0]), np.asarray(why.interval[1])
     if state.posterior is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):
@@ -360,7 +360,7 @@ def _both_ways(p: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Stake:
-    """Decision whether to act: the probability from which acting pays, expected costs, and the panel's value for it."""
+    """Decision whether to act: the probability from which acting pays, expected costs, and what the panel saves."""
 
     threshold: float  # probability above which acting costs less than waiting
     sure: float | None  # posterior probability above the threshold; None without interval
@@ -385,7 +385,9 @@ def stake(a: Assessment, found: Answer) -> Stake | None:
 
 
 def share_above(threshold: float, p: float, ends: tuple[float, float], level: float) -> float:
-    """Posterior probability that p is above `threshold`, if log-odds are normal on each side of p with interval `ends`.
+    """Posterior probability that an event is more probable than `threshold`, from the answer `p` and its interval.
+
+    On each side of `p`, log-odds are taken as normal, so that the interval `ends` has the probability `level`.
 
     >>> round(share_above(0.2, 0.5, (0.2, 0.8), 0.9), 3), share_above(0.5, 0.5, (0.2, 0.8), 0.9)
     (0.95, 0.5)

@@ -41,7 +41,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class Stakes:
-    """Cost of acting, and loss if the event happens and nobody has acted; each is None until the user enters it."""
+    """Cost of acting, and the loss if the event happens and nobody has acted; both are None until they are entered."""
 
     action: float | None = None
     loss: float | None = None
@@ -53,7 +53,7 @@ class Stakes:
 
 
 class Features(NamedTuple):
-    """Accuracy, calibration and bias of an expert by which the page computes, assessed or assumed."""
+    """Accuracy, calibration and bias of an expert with which the page computes the answer, assessed or assumed."""
 
     accuracy: float  # absolute, μ*
     calibration: float
@@ -93,8 +93,9 @@ class Assessment:
     def assumed(self) -> dict[str, Any]:
         """AUC and calibration κ that experts without an assessment get from the others; empty if nobody is assessed.
 
-        Such an expert has the mean weight of assessed experts, and at most the default features: weights under a common
-        correlation are κ(1 − c/√μ*), c the same for all, so the assumed κ and κ/√μ* are means over assessed experts.
+        Such an expert has the mean weight of assessed experts, and is no more accurate than by default. As experts with
+        one common correlation have weights κ(1 − c/√μ*), with the same c for all, the assumed κ and κ/√μ* are means
+        over assessed experts.
         """
         assessed = [each for each in self.experts if each.beliefs.absolute() or each.beliefs.get("calibration")]
         if not assessed:
@@ -124,7 +125,7 @@ class Assessment:
         return replace(self.common, experts=own)
 
     def features(self, expert: Expert, common: ExpertBeliefs | None = None) -> Features:
-        """An expert's features: as believed of the expert, else of all experts (`common`), else the defaults."""
+        """An expert's features, each as believed of this expert, else as believed of all (`common`), else default."""
         own, everyone = expert.beliefs, self.everyone if common is None else common
         level, accuracy, relative = everyone.absolute(), own.absolute(), own.get("relative_accuracy")
         base = (ACCURACY if level is None else level.value) * (1.0 if relative is None else relative.value)
@@ -376,7 +377,7 @@ def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
 
 
 def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
-    """Probabilities `old` with one class's set to the per cent in `action`, others rescaled; None if none is typed."""
+    """Probabilities `old` with one class's set to that typed in `action`, others rescaled; None for an empty field."""
     if action.get("value") in {None, ""}:
         return None
     p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
@@ -407,7 +408,7 @@ def _believed(own: Expert, values: Mapping[str, float | None], worth: float | No
 
 
 def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
-    """Expert `own`, each belief worth `worth` events (None: no beliefs); if there is none, assumed values are used."""
+    """Expert `own` whose beliefs (else: assumed beliefs) are worth `worth` events; if None, without any beliefs."""
     if worth is None:
         return replace(own, beliefs=ExpertBeliefs())
     values = {name: old.value for name, old in own.beliefs.given.items()}

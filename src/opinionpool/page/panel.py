@@ -60,7 +60,7 @@ def ident_of(do: str, key: int | None, *more: object) -> str:
 
 
 def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen: bool = False) -> Html:
-    """Label of control `ident`, hidden if `unseen`, with help on `term`; `owner` is read by screen readers only."""
+    """Label of control `ident`, visually hidden if `unseen`, with help on `term`; only screen readers read `owner`."""
     whose = markup('<span class="unseen">{}: </span>', owner) if owner else ""
     kind = ' class="unseen"' if unseen else ""
     shown = markup(f"<label{{}}{kind}>{{}}{{}}</label>", attributes(for_=ident), whose, label)
@@ -135,7 +135,8 @@ def shares(
 ) -> Html:
     """Slider and a number field for a probability or, of more than two `classes`, for each one's.
 
-    `do` is the action of a change, `key` and `owner` the expert's key and name; `values` are faint if `assumed`.
+    `do` is the action of a change, `key` and `owner` the expert's key and name; `values` are faint if `assumed`, and
+    cannot be changed if `frozen`.
     """
     state = assumed, frozen
     if len(classes) == 2:
@@ -228,7 +229,7 @@ def panel(pieces: Mapping[str, Html]) -> Html:
 
 
 def pieces_of(inputs: PageInputs) -> dict[str, Html]:
-    """Return the HTML of the panel view in pieces that can be replaced singly, by the id of each one's element."""
+    """Return the HTML of the panel view in pieces that can be replaced one by one, by the id of the piece's element."""
     a, known = inputs.a, set(inputs.data.experts)
     shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
     without = [each for each in a.experts if each.forecast is None and each.name in known]
@@ -292,7 +293,7 @@ def _common(inputs: PageInputs, setting: _Setting) -> Html:
 
 
 def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
-    """Select box for how many resolved events `belief` is worth, "not assessed" if None, of the control `do`."""
+    """Select box, with action `do`, for how many resolved events `belief` is worth; "not assessed" if it is None."""
     options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):

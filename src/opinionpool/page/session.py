@@ -46,7 +46,7 @@ VIEWS = {"events": "Events", "panel": "Panel", "what_if": "What if", "evidence":
 
 @dataclass(frozen=True)
 class Look:
-    """What the page shows, without effect on the answer: the view, unit of accuracies, class and list of events."""
+    """View options, which do not affect the answer: view, unit of accuracies, class shown, and list of events."""
 
     view: str = "panel"  # a key of `VIEWS`
     unit: str = "auc"  # the unit of accuracies: a key of `UNITS`
@@ -175,7 +175,7 @@ class Session:
         self._answered = found
 
     def _put(self, new: Assessment, control: object, *, begins: bool) -> None:
-        """Make `new` the present assessment; changes by one control, each without `begins`, are one step to undo."""
+        """Make `new` the present assessment; changes in a row by one `control` are one undo step, unless `begins`."""
         if begins or self._control != control:
             self._past.append(self.present)
             del self._past[:-DEPTH]
@@ -191,7 +191,7 @@ class Session:
             self._control, self.when = None, datetime.now(UTC).astimezone()
 
     def _choose(self, action: Action) -> None:
-        """Switch to the event of the file that `action` has; the beliefs about experts stay."""
+        """Switch to the file's event at the position that `action` gives; the beliefs about experts stay."""
         f = self._data.forecasts
         if f is None:
             raise ArgumentError("there is no file to choose an event from")
@@ -200,7 +200,7 @@ class Session:
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
-        """Make `kept`, read from a file of --keep, the present assessment; that can be undone."""
+        """Make `kept`, an assessment that the option --keep wrote to a file, the present one; that can be undone."""
         if kept != self.present:
             self._put(kept, None, begins=True)
 
@@ -234,7 +234,7 @@ def _looked(look: Look, action: Action) -> Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """Assessment from a file of --keep, with the name of the page that wrote it, and when."""
+    """Assessment from a file that the option --keep wrote, with the name of its page and the time when it was saved."""
 
     page: str  # the page that kept it
     when: str  # as ISO 8601 has it
@@ -242,7 +242,7 @@ class Kept:
 
 
 class Keeper:
-    """Writer of the page's assessment to a file of --keep after each change; other pages' assessments stay."""
+    """Writer of a page's assessment, after each change, to the file of the option --keep, where others' stay."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -273,7 +273,7 @@ class Keeper:
 
 
 def read_kept(path: str) -> tuple[Kept, ...]:
-    """Return the assessments in a file of --keep, the latest first; an ArgumentError for any other file."""
+    """Assessments in a file that --keep wrote, the latest first; an ArgumentError for any other file."""
     with contextlib.suppress(FileNotFoundError):
         if os.path.getsize(path) == 0:
             return ()

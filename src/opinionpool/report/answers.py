@@ -120,7 +120,7 @@ def happened(forecasts: Forecasts) -> list[object]:
 
 
 def about(forecasts: Forecasts) -> str | None:
-    """Return, as text, the class whose probability the forecasts give; None if it is 1 or True, or K > 2."""
+    """Return, as text, the class whose probability forecasts give; None if that class is 1 or True, or if K > 2."""
     if len(forecasts.classes) > 2 or forecasts.options is not None or forecasts.classes[1] in (1, True, "1"):
         return None
     return printable(str(forecasts.classes[1]))
@@ -188,7 +188,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
-    """Return `columns` with a row for each void (annulled) event instead; `void` has each one's number of forecasts."""
+    """Columns as `columns`, with a row for each void (annulled) event; `void` has the numbers of forecasts on them."""
     n = len(void)
     own: dict[str, Sequence[object]] = {"event": [*void], "experts": [*void.values()], "in_sample": [False] * n}
     own["status"] = ["void"] * n
@@ -246,7 +246,10 @@ def answer_notes(pooled: Pooled) -> list[Note]:
 
 
 def unlearned(forecasts: Forecasts, trained: TrainedPool, *, ahead: bool = True) -> list[Note]:
-    """Notes on how many resolved events a saved pool did not learn and, if `ahead`, open ones whose outcome it did."""
+    """Notes on resolved events that a saved pool did not learn and, if `ahead`, on open events that it learned.
+
+    Of the latter, the pool knows the outcome, though `forecasts` do not have it.
+    """
     stream, notes = trained.stream, list[Note]()
     known = np.array([stream is not None and stream.knows(event) for event in forecasts.events], dtype=bool)
     early, fresh = known & ~forecasts.resolved, ~known & forecasts.resolved
@@ -377,7 +380,7 @@ class Coverage(NamedTuple):
 
 @cache
 def coverage(events: int, experts: int) -> Coverage:
-    """Return the simulated coverage for the numbers of events and experts whose ratios to these are nearest to 1."""
+    """Return the coverage of intervals in the simulations whose numbers of events and experts are nearest to these."""
     text = Path(__file__).with_name("coverage.csv").read_text(encoding="utf-8")
     rows = (line.split(",") for line in text.splitlines()[1:])
     measured = (Coverage(int(t), int(n), *map(float, shares)) for t, n, *shares in rows)

@@ -219,7 +219,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
 
 
 def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind: str = "stack") -> list[Block]:
-    """Table of the first `first` rows, and below it, folded, one of the next, `most` in all; `noun`: what a row is."""
+    """Table of the first rows and, folded below it, a table of the next `most` rows; `noun` says what a row is."""
     rows = len(columns[0].values)
     parts: list[Block] = [Table([column.take(range(min(first, rows))) for column in columns], kind=kind)]
     if rows > first:

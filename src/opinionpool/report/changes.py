@@ -38,7 +38,7 @@ from opinionpool.report.view import View
 from opinionpool.text import counted, listed
 
 if TYPE_CHECKING:
-    from opinionpool.report.findings import Findings
+    from opinionpool.report.findings import ReportData
 
 # Events and experts that a table shows for people; CSV has all.
 SHOWN, SHOWN_EXPERTS = 25, 10
@@ -168,7 +168,7 @@ def meaning_lines(found: Diff) -> list[str]:
 
 
 def change_view(found: Diff, *, table: bool) -> View:
-    """Return the view of the differences between two pools; if it is for a `table`, only the largest."""
+    """Return the view of the differences between two pools; a `table` shows only the largest moves and changes."""
     moves, events, experts = move_columns(found), len(found.moves), change_columns(found)
     below: list[Sequence[Column] | str] = []
     if events > SHOWN:
@@ -203,7 +203,7 @@ def change_facts(found: Diff) -> dict[str, object]:
     }
 
 
-def changes_section(f: Findings) -> Section | None:
+def changes_section(f: ReportData) -> Section | None:
     """Return the section on answers that changed since a pool was saved, and why; None if no such pool is given."""
     if f.options.since is None:
         return None
@@ -234,12 +234,12 @@ def changes_section(f: Findings) -> Section | None:
     )
 
 
-def _question(f: Findings, event: str) -> str:
+def _question(f: ReportData, event: str) -> str:
     """Return the question of an event if the file has the event, else the event's id."""
     return f.question(f.forecasts.events.index(event)) if event in f.forecasts.events else event
 
 
-def _event(f: Findings, event: str) -> Html:
+def _event(f: ReportData, event: str) -> Html:
     """Return an event's name as markup; the event may be missing from the file."""
     events = f.forecasts.events
     return f.event_name(events.index(event)) if event in events else name(event)

@@ -239,9 +239,10 @@ def two(r: float) -> str:
 def reliability_chart(
     curve: ReliabilityCurve, says: str, model: tuple[Array, Array] | None = None, *, small: bool = False
 ) -> Html:
-    """Chart of observed frequency by forecast probability, with a consistency band and the `model` curve.
+    """Chart of how often events happen, by forecast probability, with a band for calibrated forecasts, and `model`.
 
-    `says` describes it for screen readers; a `small` chart is one of several, side by side.
+    The curve `model` is the calibration that the model estimates. `says` describes the chart for screen readers; a
+    `small` chart is one of several, side by side.
     """
     side, strip = (158.0, 16.0) if small else (320.0, 30.0)
     x, y = Scale(0.0, 1.0, 46, 46 + side), Scale(0.0, 1.0, 8 + side, 8)
@@ -273,7 +274,7 @@ def reliability_chart(
 
 
 def learning_chart(curve: LearningCurve) -> Html:
-    """Return a chart of scores by number of resolved events: the pool's, with its interval, and the average's."""
+    """Chart of scores by number of resolved events: of the pool, with an interval, and of the simple average."""
     low, high = curve.average + curve.low, curve.average + curve.high
     values = [v for row in (curve.score, curve.average, low, high) for v in row.tolist() if math.isfinite(v)]
     room = 0.06 * ((max(values) - min(values)) or 0.1)
@@ -418,7 +419,7 @@ MOST_STEPS = 16
 
 
 def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:
-    """Waterfall chart of class `at`: bars from the prior to the answer, one for each expert, with the text `what`."""
+    """Waterfall chart of the probability of class `at`, called `what`: steps from the prior to the answer by expert."""
     found = steps(why, at)
     answer = of_class(why.probability, at)
     start = found[0].before if found else answer
@@ -524,7 +525,10 @@ def shape(kind: str, x: float, y: float) -> Html:
 
 
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
-    """Chart of effects on `answer`, called `what`, largest first, and of a `threshold`; open bars: value assumed."""
+    """Chart of effects on `answer`, called `what`, the largest first; `threshold`: a probability to mark, if given.
+
+    A bar is not filled if the value that it varies is only assumed.
+    """
     shown = effects[:BARS]
     names = [effect_name(replace(each, expert=shortened(each.expert, 14))) for each in shown]
     ends = [answer, *(end for each in shown for end in each.answers)]

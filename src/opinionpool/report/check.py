@@ -57,7 +57,7 @@ LOOKED_FOR = {
 
 
 def check_lines(checks: Sequence[Check]) -> list[str]:
-    """Return lines on model checks: the first serious result of each kind, then the kinds passed and untestable."""
+    """Lines on model checks: the first serious result of each kind, the kinds passed, and those with too few data."""
     by_code: dict[str, list[Check]] = {}
     for check in checks:
         by_code.setdefault(check.code, []).append(check)
@@ -128,7 +128,7 @@ class Contents:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class Examination:
     """Result of examining a file: its contents, notes, obstacles to pooling, model checks, and commands to read it."""
 
     contents: Contents | None  # as the first of `commands` reads it; None if it could not be read
@@ -147,15 +147,15 @@ def examine(
     beliefs: Beliefs | None = None,
     model: tuple[str, TrainedPool] | None = None,
     contents: Contents | None = None,
-) -> Findings:
-    """Return what is found in a file: contents, faults, and model checks of the default pool or of a saved one.
+) -> Examination:
+    """Return what is found in a file: contents, faults, and model checks of the default pool, or of the saved `model`.
 
     `contents` are given for a file read in parts, as its diagnosis has only a sample of the forecasts.
     """
     faults = diagnosis.faults
     obstacles = [fault.text for fault in faults if not fault.proposed]
     if not diagnosis.readable:
-        return Findings(None, obstacles=tuple(obstacles), faults=faults)
+        return Examination(None, obstacles=tuple(obstacles), faults=faults)
     forecasts = diagnosis.readable[0].forecasts
     assert forecasts is not None
     notes = tuple(note for note in forecasts.notes if note.code not in {"duplicates"} or not obstacles)
@@ -180,7 +180,7 @@ def examine(
         obstacles.append(str(error))
     notes += _shortcomings(contents, forecasts)
     options = diagnosis.readable[0].options
-    return Findings(contents, forecasts, notes, tuple(obstacles), tuple(checks), faults, tuple(commands), options)
+    return Examination(contents, forecasts, notes, tuple(obstacles), tuple(checks), faults, tuple(commands), options)
 
 
 def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Contents] | None:
@@ -221,7 +221,7 @@ def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
+def topics(findings: Examination, name: str) -> list[tuple[str, str]]:
     """Return the findings about the file `name`, for people, as pairs of a topic and a text."""
     forecasts, contents = findings.forecasts, findings.contents
     if forecasts is None or contents is None:
@@ -252,7 +252,7 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     return [(topic, printable(text)) for topic, text in rows if text]
 
 
-def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
+def _in_the_way(findings: Examination) -> list[tuple[str, str]]:
     obstacles = findings.obstacles or ("nothing: these forecasts can be pooled",)
     return [("" if i else "in the way", line) for text in obstacles for i, line in enumerate(text.split("\n"))]
 
@@ -284,7 +284,7 @@ def _priors(contents: Contents) -> str:
 _TITLES = {"forecasts": "forecasts", "resolved": "resolved", "zeros": "at 0%", "halves": "at 50%", "ones": "at 100%"}
 
 
-def check_view(findings: Findings, name: str) -> View:
+def check_view(findings: Examination, name: str) -> View:
     """Return the view of an examined file: contents, obstacles, table of experts, and commands that read the file."""
     contents, forecasts, columns, size = findings.contents, findings.forecasts, list[Column](), list[str]()
     if contents is not None and forecasts is not None:
@@ -295,7 +295,7 @@ def check_view(findings: Findings, name: str) -> View:
     return View("experts", columns, finding_facts(findings), size, findings.notes, below, above=topics(findings, name))
 
 
-def finding_facts(findings: Findings) -> dict[str, object]:
+def finding_facts(findings: Examination) -> dict[str, object]:
     """Return the findings about a file as a dict for JSON."""
     forecasts, contents, known = findings.forecasts, findings.contents, dict[str, object]()
     faults = [

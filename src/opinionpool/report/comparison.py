@@ -24,7 +24,7 @@ from opinionpool.report.blocks import (
     words,
 )
 from opinionpool.report.charts import gain_chart
-from opinionpool.report.findings import Findings, Missing, best_expert
+from opinionpool.report.findings import Missing, ReportData, best_expert
 from opinionpool.report.groups import score_columns, topic_facts
 from opinionpool.report.listing import Column, as_is, decimal, finite, percent, printable, records, signed, whole
 from opinionpool.report.view import View
@@ -75,7 +75,7 @@ def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
 
 
 def expert_columns(found: Comparison) -> list[Column]:
-    """Return columns with a row for each expert, by decreasing difference of the expert's score from the pool's."""
+    """Return columns with a row for each expert; first come those whose score exceeds the pool's by most."""
     experts = found.experts
     lost, coverage = [expert.at_floor for expert in experts], [finite(expert.coverage) for expert in experts]
     return [
@@ -91,7 +91,7 @@ def expert_columns(found: Comparison) -> list[Column]:
 
 
 def difference_columns(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
-    """Return columns of score differences (the column `key`) and their limits; in tables the limits are one text."""
+    """Columns of differences and their limits, named by `key`; in tables for people the limits are one text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
     ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
     return [
@@ -122,7 +122,7 @@ def verdict_lines(found: Comparison) -> list[str]:
 
 
 def _single(found: Comparison) -> list[str]:
-    """Return the sentence on the pool against the average alone, if the table, with all pools, concludes otherwise."""
+    """Sentence on the pool against the simple average alone, if comparing all pools leads to another conclusion."""
     own = next((pool for pool in found.pools if pool.pool == found.reference), None)
     single = found.single
     if own is None or single is None or single.verdict == own.over_average.verdict:
@@ -212,7 +212,7 @@ def meaning_lines(found: Comparison) -> list[str]:
 
 
 def comparison_view(found: Comparison, *, table: bool) -> View:
-    """Return the view of a comparison; for a `table` with fewer experts than for CSV and JSON, and with sentences."""
+    """Return the view of a comparison; as `table`, it shows only some of the experts, and sentences below the table."""
     pools, experts = pool_columns(found), expert_columns(found)
     below: list[Sequence[Column] | str] = []
     if found.experts:
@@ -259,7 +259,7 @@ def comparison_facts(found: Comparison) -> dict[str, object]:
     }
 
 
-def gains_section(f: Findings) -> Section:
+def gains_section(f: ReportData) -> Section:
     """Return the section on the pool's scores, compared with the simple average and the best single expert."""
     title = "How good the pool is"
     if isinstance(f.comparison, Missing):
@@ -287,8 +287,8 @@ def gains_section(f: Findings) -> Section:
     )
 
 
-def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
-    """Return the figure of the pool's differences in score from the average and from the best expert."""
+def _chart(f: ReportData, gain: Difference, best: ExpertScore | None) -> Block:
+    """Figure of the pool's gain in score over the simple average of forecasts, and over the best expert."""
     gains = {} if f.pool == AVERAGE else {"the simple average": gain}
     caption = f"How much better the pool scored, with {LEVEL:.0%} intervals"
     if best is not None:
@@ -298,7 +298,7 @@ def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
     return figure(gain_chart(gains), f"{caption}.") if gains else Html("")
 
 
-def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
+def _meaning(f: ReportData, found: Comparison, gain: Difference) -> str:
     """Return sentences on what the score means, how it was measured, and how to read the interval of the difference."""
     k = len(f.forecasts.classes)
     worst, unit = f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time", f"ln {k}"
@@ -314,7 +314,7 @@ def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
     return f"{scale} {how_line(found)}.{single}"
 
 
-def headline(f: Findings) -> list[str]:
+def headline(f: ReportData) -> list[str]:
     """Return two sentences on whether the pool scored better than the simple average of these forecasts."""
     found = f.comparison
     if isinstance(found, Missing):
@@ -362,7 +362,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
     return words(start, phrase, hindsight if len(found.experts) > 1 else "")
 
 
-def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
+def _cards(f: ReportData, found: Comparison, best: ExpertScore | None) -> Html:
     """Return cards with the scores of the pool, the simple average and the best expert."""
     k = len(f.forecasts.classes)
 
@@ -381,8 +381,8 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     return cards(shown)
 
 
-def _scores(f: Findings, found: Comparison) -> Table:
-    """Return the table of the scores (skill, log loss, Brier score, AUC) of the pool, the average and the base rate."""
+def _scores(f: ReportData, found: Comparison) -> Table:
+    """Table of scores (skill, log loss, Brier score, AUC) of the pool, the simple average and the base rate."""
     names = {AVERAGE: "simple average", "base rate": "base rate alone"}
     pools = pool_columns(found) if found.base is None else with_base_rate(pool_columns(found), found.base)
     shown = [each for each in pools if each.key in {"skill", "log_loss", "brier", "auc"} and each.title is not None]

@@ -51,7 +51,7 @@ from opinionpool.report.charts import (
     weight_bar,
 )
 from opinionpool.report.comparison import difference_columns, how_line
-from opinionpool.report.findings import Findings, Missing
+from opinionpool.report.findings import Missing, ReportData
 from opinionpool.report.listing import Column, as_is, brief, decimal, finite, hundredths, percent, whole
 from opinionpool.report.panel import terms
 from opinionpool.report.view import levels_by_outcome, levels_words, pool_line, remarkable
@@ -69,14 +69,14 @@ CURVES = 8
 NAMED, SHOWN, MOST = 6, 3, 200
 
 
-def evidence_sections(f: Findings) -> list[Section]:
+def evidence_sections(f: ReportData) -> list[Section]:
     """Return sections on calibration, learning and shared errors; empty if no forecast is of a resolved event."""
     if not f.measured:
         return []
     return [_calibration(f), _learning(f), _errors(f)]
 
 
-def _errors(f: Findings) -> Section:
+def _errors(f: ReportData) -> Section:
     title = "Shared errors"
     if isinstance(f.errors, Missing):
         why = "there is one expert only" if len(f.forecasts.experts) == 1 else f.errors.reason
@@ -105,7 +105,7 @@ def _errors(f: Findings) -> Section:
     return Section("errors", title, [beside(texts, figure(heat_map(errors)))])
 
 
-def _calibration(f: Findings) -> Section:
+def _calibration(f: ReportData) -> Section:
     title, resolved = "Calibration", int(f.forecasts.resolved.sum())
     if resolved < FEWEST_CLUSTERS:
         why = f"{counted(resolved, 'resolved event')} cannot show it; from {FEWEST_CLUSTERS} on it is drawn here"
@@ -142,7 +142,7 @@ def _calibration(f: Findings) -> Section:
     return Section("calibration", title, [beside(texts, drawn), *_expert_curves(f, shown)])
 
 
-def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
+def _expert_curves(f: ReportData, shown: Sequence[int]) -> list[Block]:
     """Return reliability charts of the experts at positions `shown`, and a note on how many others there are."""
     if not shown:
         return []
@@ -164,7 +164,7 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
     return parts
 
 
-def _shown_experts(f: Findings) -> list[int]:
+def _shown_experts(f: ReportData) -> list[int]:
     """Return positions of up to `CURVES` experts with enough resolved forecasts, the largest absolute weight first."""
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
@@ -174,14 +174,14 @@ def _shown_experts(f: Findings) -> list[int]:
     return [i for i in order if counts[i] >= FEWEST_CLUSTERS][:CURVES]
 
 
-def _middle_prior(f: Findings) -> float:
+def _middle_prior(f: ReportData) -> float:
     """Return the prior probability of class 1; if events have different priors, the one with the mean log-odds."""
     if f.own_priors is None:
         return float(f.learned.prior[1]) if f.learned.prior is not None else 0.5
     return float(expit(logit(f.own_priors[:, 1]).mean()))
 
 
-def _expert_figure(f: Findings, i: int) -> Html:
+def _expert_figure(f: ReportData, i: int) -> Html:
     forecasts = f.forecasts
     curve = reliability_curve(f.options_of(forecasts.X[:, i]), forecasts.outcomes)
     model: tuple[Array, Array] | None = None
@@ -223,7 +223,7 @@ def _band_words(curve: ReliabilityCurve) -> str:
     )
 
 
-def _learning(f: Findings) -> Section:
+def _learning(f: ReportData) -> Section:
     title = "Learning curve"
     if isinstance(f.curve, Missing):
         return Section("learning", title, [missing(f.curve.reason)])
@@ -245,7 +245,7 @@ def _learning(f: Findings) -> Section:
     return Section("learning", title, [beside(texts, figure(learning_chart(curve)))])
 
 
-def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
+def _learning_words(f: ReportData, curve: LearningCurve) -> list[str]:
     sizes, score = curve.sizes.tolist(), curve.score.tolist()
     last = float(curve.average[-1])
     start = "no outcome known" if sizes[0] == 0 else counted(sizes[0], "resolved event")
@@ -269,7 +269,7 @@ def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
     return words
 
 
-def checks_section(f: Findings) -> Section:
+def checks_section(f: ReportData) -> Section:
     """Return the section with the results of model checks, and with notes on the data and the fit."""
     notes = [each.text for each in f.notes if remarkable(f.forecasts, each) and each not in f.caveats]
     parts: list[Block] = []
@@ -325,7 +325,7 @@ def _listed(checks: Sequence[Check]) -> Html:
     return markup('<ul class="checks">{}</ul>', joined(items, "\n"))
 
 
-def method_section(f: Findings) -> Section:
+def method_section(f: ReportData) -> Section:
     """Return the section on how the report was made: command, pool, cross-validation, software versions."""
     parts: list[Block] = [typed_code(f.options.source.command)] if f.options.source.command else []
     parts.append(paragraph(method_words(f.pool)))
@@ -384,7 +384,7 @@ FIRST, ROWS = 25, 500
 FORECASTS = 3
 
 
-def experts_section(f: Findings) -> Section:
+def experts_section(f: ReportData) -> Section:
     """Return the section on experts' weights, with each expert's forecasts if few events are open."""
     weights = weight_table(f.state)
     columns = _columns(f, weights)
@@ -395,7 +395,7 @@ def experts_section(f: Findings) -> Section:
     return Section("experts", "The experts", [*parts, *long_table(columns, "expert", FIRST, ROWS)])
 
 
-def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
+def _columns(f: ReportData, weights: WeightTable | None) -> list[Column]:
     """Return columns of experts' names, weights and, if few events are open, forecasts, by decreasing weight."""
     names, counts = f.forecasts.experts, f.learned.counts.tolist()
     order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
@@ -424,7 +424,7 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
     return [*columns, Column("resolved", [counts[i] for i in order], "resolved", whole)]
 
 
-def _lead(f: Findings, weights: WeightTable | None) -> list[str]:
+def _lead(f: ReportData, weights: WeightTable | None) -> list[str]:
     n = len(f.forecasts.experts)
     texts = [f"{counted(n, 'expert')}{', the largest weight first' if weights is not None and n > 1 else ''}."]
     texts += levels_words(f.forecasts, f.forecasts.experts if weights is None else weights.experts)[:1]
@@ -439,7 +439,7 @@ def _lead(f: Findings, weights: WeightTable | None) -> list[str]:
     return texts
 
 
-def _sum_words(f: Findings, weights: WeightTable) -> str:
+def _sum_words(f: ReportData, weights: WeightTable) -> str:
     total = float(weights.weight.sum())
     phrase = (
         "An expert’s weight says how much its forecast counts: with weight 0 it changes nothing. The weights add up to "
@@ -481,7 +481,7 @@ def _sign_words(weights: WeightTable) -> list[str]:
     return texts
 
 
-def features_section(f: Findings) -> Section:
+def features_section(f: ReportData) -> Section:
     """Return the section on each expert's bias, calibration and accuracy, for statisticians."""
     every = expert_columns(f.forecasts, f.learned)
     shown = [column for column in every if column.title is not None and "weight" not in column.key]
@@ -516,7 +516,7 @@ def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
     ]
 
 
-def leaderboard_section(f: Findings) -> Section | None:
+def leaderboard_section(f: ReportData) -> Section | None:
     """Return the section on the scores of experts' own forecasts; None if no event is resolved."""
     found = leaderboard(f.forecasts) if f.measured else []
     if not found:

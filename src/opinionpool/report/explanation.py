@@ -32,7 +32,7 @@ from opinionpool.report.blocks import (
     words,
 )
 from opinionpool.report.charts import interval_bar, legend, waterfall
-from opinionpool.report.findings import Findings, Missing
+from opinionpool.report.findings import Missing, ReportData
 from opinionpool.report.listing import Column, as_is, brief, decimal, finite, percent, printable, signed, whole
 from opinionpool.scoring.compare import DEFAULT
 from opinionpool.text import are, counted, listed
@@ -64,7 +64,7 @@ _ONE = {"age", "weight"}
 
 
 def _fields(why: Explanation) -> list[_Field]:
-    """Return the numbers for each forecast (of `_FIELDS`) that the explanation `why` has."""
+    """Return those of `_FIELDS`, numbers shown for each forecast, that the explanation `why` has."""
     there = [each for each in _FIELDS if getattr(why, each.attribute) is not None]
     adding = [each for each in there if why.scale == "log-odds" or not each.log_odds]
     return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]
@@ -94,7 +94,7 @@ def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
 
 
 def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: int | None = None) -> list[Column]:
-    """Return columns of `forecast_rows`, those whose keys `titles` has, for a page; `most` rows at most."""
+    """Columns for a page of the first `most` rows of `forecast_rows`; `titles` has a title for each column wanted."""
     rows = forecast_rows(why, at)[:most]
     shows = {field.key: field.show for field in _fields(why)} | {"probability": brief, "without": brief}
     return [
@@ -226,7 +226,7 @@ ORDERS = {
 }
 
 
-def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
+def answers_section(f: ReportData, verdict: Sequence[str] = ()) -> Section:
     """Return the section with the answers about open events, after `verdict`, sentences on the pool's score."""
     title = "The answers"
     rows = f.open_rows
@@ -250,7 +250,7 @@ def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
     return Section("open", title, parts)
 
 
-def _lead(f: Findings, rows: Sequence[int]) -> Html:
+def _lead(f: ReportData, rows: Sequence[int]) -> Html:
     event, total = about(f.forecasts), len(f.forecasts.events)
     start = f"{whole(len(rows))} of {counted(total, 'event')} {are(len(rows))} open."
     what = "class" if f.forecasts.options is None else "option"
@@ -259,8 +259,8 @@ def _lead(f: Findings, rows: Sequence[int]) -> Html:
     return words(start, answer, f"Events are listed {ORDERS[f.options.sort]}." if len(rows) > 1 else "")
 
 
-def _interval_note(f: Findings) -> list[Block]:
-    """Return a note on what the answers' intervals mean and how often they are right; empty without intervals."""
+def _interval_note(f: ReportData) -> list[Block]:
+    """Note on what the answers' intervals mean, and how often they contain the truth; empty without intervals."""
     if f.pooled.interval is None:
         return []
     measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
@@ -273,13 +273,13 @@ def _interval_note(f: Findings) -> list[Block]:
     return [note(meaning)]
 
 
-def event_forecasts(f: Findings, t: int) -> Array:
+def event_forecasts(f: ReportData, t: int) -> Array:
     """Return the forecasts on event `t`, (n,), or (n, K) if there are more than two classes."""
     low, high = np.searchsorted(f.forecasts.event_index, [t, t + 1])
     return f.forecasts.probabilities[low:high]
 
 
-def _card(f: Findings, t: int) -> Card:
+def _card(f: ReportData, t: int) -> Card:
     """Return a card with the answer on event `t`, its interval and the experts' forecasts."""
     p, a, b = (finite(float(share[t, 1])) for share in f.pooled.shares())
     assert p is not None
@@ -298,7 +298,7 @@ def _card(f: Findings, t: int) -> Card:
     return Card(f.event_name(t), brief(p), lines, interval_bar(p, a, b, given.tolist()), own=True)
 
 
-def _marks(f: Findings) -> list[tuple[str, str]]:
+def _marks(f: ReportData) -> list[tuple[str, str]]:
     """Return legend entries for the marks in the small charts of answers."""
     known = f.pooled.interval is not None
     return [
@@ -307,7 +307,7 @@ def _marks(f: Findings) -> list[tuple[str, str]]:
     ]
 
 
-def _tables(f: Findings, rows: Sequence[int]) -> list[Block]:
+def _tables(f: ReportData, rows: Sequence[int]) -> list[Block]:
     # A table is as long with more classes, so it has fewer events.
     classes = 1 if f.binary else len(f.forecasts.classes)
     first, most = max(FIRST * 2 // (classes + 1), 5), max(MOST * 2 // (classes + 1), 5)
@@ -325,7 +325,7 @@ def _tables(f: Findings, rows: Sequence[int]) -> list[Block]:
     return parts
 
 
-def event_table(f: Findings, rows: Sequence[int]) -> Table:
+def event_table(f: ReportData, rows: Sequence[int]) -> Table:
     """Return a table with a row for each event, or for each of its classes or options."""
     pooled, forecasts = f.pooled.select(rows), f.forecasts
     own = {column.key: column for column in event_columns(pooled, only_open=True)}
@@ -357,7 +357,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Table:
     return Table(columns, kind="stack" if f.binary else "stack grouped")
 
 
-def explanation_section(f: Findings) -> Section | None:
+def explanation_section(f: ReportData) -> Section | None:
     """Return the section that explains the answers on open events; None if there is no answer, or too many."""
     rows = f.open_rows
     if not 0 < len(rows) <= EXPLAINED:
@@ -373,7 +373,7 @@ def explanation_section(f: Findings) -> Section | None:
     return Section("why", "Why" if len(rows) == 1 else f"Why: {f.question(rows[0])}", parts)
 
 
-def _explained(f: Findings, t: int, why: Explanation) -> list[Block]:
+def _explained(f: ReportData, t: int, why: Explanation) -> list[Block]:
     at = 1 if why.probability.ndim == 0 else int(np.argmax(why.probability))
     label = "" if f.binary and about(f.forecasts) is None else f" of {why.classes[at]}"
     texts: list[Block] = [words(*_in_words(f, why, at, label)), *(note(sentence(each.text)) for each in why.notes)]
@@ -394,7 +394,7 @@ def _explained(f: Findings, t: int, why: Explanation) -> list[Block]:
     return [beside(texts, figure(drawn, caption)), *_contributions(f, why, at)]
 
 
-def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
+def _in_words(f: ReportData, why: Explanation, at: int, label: str) -> list[Html]:
     p, prior = of_class(why.probability, at), of_class(why.prior, at)
     texts = [markup("The answer is a probability{} of {}{}.", label, brief(p), _beyond(f, why, at, p))]
     if why.scale == "log-odds":
@@ -416,7 +416,7 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
     return texts
 
 
-def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
+def _beyond(f: ReportData, why: Explanation, at: int, p: float) -> str:
     """Clause on why answer `p` (class `at`) lies above or below all forecasts; empty if it lies between two."""
     given = [of_class(q, at) for q in why.probabilities]
     if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
@@ -435,8 +435,8 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
     return f", {where} every single forecast ({brief(min(given))} to {brief(max(given))}): {reason}"
 
 
-def _contributions(f: Findings, why: Explanation, at: int) -> list[Block]:
-    """Return the table of an event's forecasts, their weights, and the answer (class `at`) without each; and a note."""
+def _contributions(f: ReportData, why: Explanation, at: int) -> list[Block]:
+    """Table of an event's forecasts, with weights and the answer (on class `at`) without each forecast; then a note."""
     if not why.experts:
         return []
     titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "answer without it"}

@@ -96,7 +96,7 @@ FITTED, SPLITS, OPTIONS = FitOptions(), Splits(), ReportOptions()
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class ReportData:
     """Everything that a report shows, computed from the forecasts."""
 
     forecasts: Forecasts
@@ -183,7 +183,7 @@ def find(
     splits: Splits = SPLITS,
     options: ReportOptions = OPTIONS,
     progress: Progress = None,
-) -> Findings:
+) -> ReportData:
     """Return everything that a report shows; a part for which there are too few data is `Missing`."""
     if fit.beliefs is not None:
         expect_type(fit.beliefs, Beliefs, "beliefs")
@@ -201,7 +201,7 @@ def find(
     pooled = pool_events(forecasts, name, state, prior, None) if saved is None else saved.pooled  # type: ignore[arg-type]
     first = open_rows(pooled, options.sort)[:1] if name == DEFAULT and saved is None else []
     effects = [effect for t in first for effect in _effects(forecasts, t, learned, fit)]
-    found = Findings(
+    found = ReportData(
         forecasts=forecasts,
         pool=name,
         state=state,

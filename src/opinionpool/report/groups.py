@@ -31,7 +31,7 @@ from opinionpool.report.listing import (
 from opinionpool.scoring.compare import AVERAGE, DEFAULT, Comparison
 
 if TYPE_CHECKING:
-    from opinionpool.report.findings import Findings
+    from opinionpool.report.findings import ReportData
 
 
 # Names in reports of the pools that every report has.
@@ -41,7 +41,7 @@ MOST = 50
 
 
 def topic_columns(state: Fitted) -> list[Column]:
-    """Columns with each topic's intercept and slope, the largest deviation first; empty without topic effects."""
+    """Columns with each topic's intercept and slope, the most unusual topics first; empty if topics are not learned."""
     effects = getattr(state, "topics", None)
     if effects is None:
         return []
@@ -90,7 +90,7 @@ def topic_facts(columns: list[Column]) -> dict[str, object]:
     return {"topics": list(rows)} if columns else {}
 
 
-def topics_section(f: Findings) -> Section | None:
+def topics_section(f: ReportData) -> Section | None:
     """Return the section on pools' scores by topic; None if scores or topics are missing."""
     return _section(
         "topics", "Topics",
@@ -103,7 +103,7 @@ def topics_section(f: Findings) -> Section | None:
     )  # fmt: skip
 
 
-def topic_effects_section(f: Findings) -> Section | None:
+def topic_effects_section(f: ReportData) -> Section | None:
     """Return the section on intercepts and slopes of topics, for statisticians; None without topic effects."""
     lead = (
         "How far the answers on each topic differ from what is common to all: the intercept is added to the pooled "
@@ -125,7 +125,7 @@ PAIRS = 6
 
 
 def rate_columns(found: Rates) -> list[Column]:
-    """Return columns with a row for each group (and class): share of events that happen, also by other methods."""
+    """Columns with a row for each group (and class): its share of events that happen, by the pool and other methods."""
     words = {"group": "group", "class": "class", "rate": "happens", "low": f"{found.level:.0%} from", "high": "to"}
     words |= {"events": "events", "resolved": "resolved"} | {rival_key(name): name for name in found.rivals_}
     spare = {"events": 1, "resolved": 1} | {rival_key(name): 6 - i for i, name in enumerate(found.rivals_)}
@@ -155,7 +155,7 @@ def rate_differences(found: Rates) -> list[Column]:
 
 
 def _bounded(p: float) -> str:
-    """Return a probability as text, such as "below 0.1%": more digits would depend on the model."""
+    """Return a probability as text, at most "> 99.9%" and at least "< 0.1%", as the model decides what lies beyond."""
     return "> 99.9%" if p > 0.999 else "< 0.1%" if p < 0.001 else percent(p)
 
 
@@ -183,7 +183,7 @@ def assumed(found: Rates) -> str:
     return f"{ASSUMPTION}{against}"
 
 
-def rates_section(f: Findings) -> Section | None:
+def rates_section(f: ReportData) -> Section | None:
     """Return the section on shares of events that happen, by topic or group; None without labels or open events."""
     by = "topic" if f.forecasts.topics is not None else "group"
     labels = f.forecasts.topics if by == "topic" else f.forecasts.groups

@@ -21,7 +21,7 @@ from opinionpool.report.evidence import (
     method_section,
 )
 from opinionpool.report.explanation import answers_section, explanation_section
-from opinionpool.report.findings import Findings, ReportOptions, Source, find
+from opinionpool.report.findings import ReportData, ReportOptions, Source, find
 from opinionpool.report.groups import rates_section, topic_effects_section, topics_section
 from opinionpool.report.panel import basis_section, worth_section
 from opinionpool.report.view import size_line
@@ -75,7 +75,7 @@ def make_report(
     return report_page(find(forecasts, pool, fit=fit, splits=splits, options=options, progress=progress))
 
 
-def report_page(found: Findings) -> str:
+def report_page(found: ReportData) -> str:
     """Return the report with these findings as an HTML page."""
     title = found.options.source.title
     sections = report_sections(found)
@@ -90,7 +90,7 @@ def report_page(found: Findings) -> str:
     return report_document("Pooled forecasts", title, name(title), below, parts, nav)
 
 
-def report_sections(found: Findings) -> list[Section]:
+def report_sections(found: ReportData) -> list[Section]:
     """Return all sections of the report: answers first, then the evidence, and details for statisticians last."""
     basis = basis_section(found)
     gains = gains_section(found)

@@ -33,7 +33,7 @@ from opinionpool.model.panel import Panel
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.blocks import Block, Section, Table, definitions, missing, name, note
 from opinionpool.report.charts import LABELS, effect_ends, effect_name, range_bar, two
-from opinionpool.report.findings import Findings, Missing
+from opinionpool.report.findings import Missing, ReportData
 from opinionpool.report.listing import Column, as_is, brief, decimal, percent, printable, whole
 from opinionpool.scoring.compare import DEFAULT
 from opinionpool.text import counted, listed
@@ -213,7 +213,7 @@ def terms() -> dict[str, tuple[str, str, str]]:
     return {key: (name, text, detail) for key, name, text, detail in rows}
 
 
-def basis_section(f: Findings) -> Section | None:
+def basis_section(f: ReportData) -> Section | None:
     """Return the section on beliefs and how they move the first answer; None unless answers rest on beliefs."""
     beliefs = f.fit.beliefs or Beliefs()
     if f.pool != DEFAULT or (f.measured and beliefs.any_panel):
@@ -306,7 +306,7 @@ def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
     return [*map(printable, lines)]
 
 
-def worth_section(f: Findings) -> Section:
+def worth_section(f: ReportData) -> Section:
     """Return the section on the value of the panel, measured and expected, and of one more expert."""
     entries = [*_measured(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
@@ -319,7 +319,7 @@ def worth_section(f: Findings) -> Section:
     )
 
 
-def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
+def _by_model(f: ReportData) -> Iterator[tuple[str, str]]:
     """Yield pairs of title and text on what the model expects: scores, effective number of experts, gains."""
     try:
         found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
@@ -340,7 +340,7 @@ def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
         yield "One more expert", f"{words[:1].upper()}{words[1:]}."
 
 
-def _measured(f: Findings) -> list[tuple[str, str]]:
+def _measured(f: ReportData) -> list[tuple[str, str]]:
     """Return title and text on how often the pool was on the right side of 50%; empty if it was not scored."""
     found = None if isinstance(f.comparison, Missing) or not f.binary else f.comparison
     if found is None or f.score_of(found).over_average.verdict == "too few events":
