@@ -29,7 +29,7 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """E[`of`(X)] for normal X with `mean` and `variance`, by the trapezoid rule, which is exact for smooth `of`."""
+    """Expected value of `of(X)` for a normal X with `mean` and `variance`; numerical, and exact if `of` is smooth."""
     m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
     z, found, flat = np.linspace(-REACH, REACH, NODES), np.empty(m.size), (m.reshape(-1, 1), v.reshape(-1, 1))
     density = np.exp(-0.5 * z**2)
@@ -39,7 +39,7 @@ def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.Ar
 
 
 def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Expected log score (equation 26) of log-odds that are normal, with mean `mean` if Y = 1 and −`mean` if Y = 0."""
+    """Expected log score (equation 26) of normal log-odds: `variance`, and mean `mean` if Y = 1 or −`mean` if Y = 0."""
     return expected(lambda x: 1.0 + np.log2(np.clip(expit(x), POOL_FLOOR, 1.0 - POOL_FLOOR)), mean, variance)
 
 

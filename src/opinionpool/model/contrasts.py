@@ -24,7 +24,7 @@ FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
-    """Log-ratios of floored forecasts `q` less `reference` (None: the prior's), (..., K - 1), NaN where missing."""
+    """Log-ratios of floored forecasts `q` less log-ratios `reference`, the prior's if None; NaN where missing."""
     ratios = logodds.log_ratios(q, prior, floor)
     ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
     return ratios
@@ -76,7 +76,7 @@ def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_
 def _reference(
     prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str, floor: float, pool_floor: float
 ) -> Reference:
-    """Return the `Reference` of events of shape `lead`; `prior` is one for all or for each, called `what` in errors."""
+    """Return the `Reference` of `prior`, one for all events or one for each; events form an array of shape `lead`."""
     given = as_numbers(prior, what)
     # Floors that are no numbers are refused where they are used.
     if given.ndim == (classes > 2) and isinstance(floor, float | int) and isinstance(pool_floor, float | int):  # type: ignore[redundant-expr]
@@ -157,7 +157,7 @@ class Batch:
         return np.asarray(~np.isnan(some).all(axis=tuple(range(1, some.ndim))))
 
     def answers(self, ratios: Array) -> Array:
-        """Answers (T,), or (T, K) if K > 2: probabilities of pooled log-ratios `ratios` (T, K - 1), above the floor."""
+        """Probabilities (T,), or (T, K) if K > 2, of pooled log-ratios `ratios` (T, K - 1), raised to the floor."""
         if self.classes > 2:
             return logodds.pooled_probabilities(ratios, self.base.prior, self.base.pool_floor)
         return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
@@ -177,7 +177,7 @@ def read_batch(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Batch:
-    """Return user's forecasts and priors, with checked shapes, as a `Batch`; values are checked later if K = 2."""
+    """Return the user's forecasts and priors as a `Batch`. Shapes are checked; if K = 2, values are checked later."""
     q = as_numbers(probabilities)
     tail = (experts,) if classes == 2 else (experts, classes)
     if q.shape[q.ndim - len(tail) :] != tail:
@@ -267,7 +267,7 @@ class Contrasts:
 
 @dataclass(frozen=True, eq=False)
 class AnswerParts:
-    """Parts of the answer about one event, without a base rate: start + intercept + sum of N experts' contributions."""
+    """Answer about one event, without base rate, as a sum: start (prior, or 0), intercept, N experts' contributions."""
 
     # Unit of contributions, start and intercept: "log-odds" (D = K - 1 log-ratios) or "probability" (D = K).
     scale: str
@@ -296,11 +296,12 @@ def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
 class Extremes:
     """Moderation of extreme forecasts: with a small probability s, a forecast has nothing to do with its event.
 
-    A contrast C (log-ratios less the prior's) less its centre m is read as probabilities of the classes, in proportion
-    to exp(C − m). They are mixed with equal probabilities, which get the share s. Contrasts near m hardly change, and
-    the log-odds of a class that is called certain against another class are at most c = log(1 + K (1 − s)/s) above the
-    centre. The mixture changes contrasts rather than forecasts, so that pools stay externally Bayesian, and it treats
-    all classes alike.
+    The contrast C of a forecast is its log-ratios less the prior's; the centre m is the contrast of the same expert's
+    forecast for an event of which the expert knows nothing. C − m is read as probabilities of the classes, in
+    proportion to exp(C − m), which are mixed with equal probabilities; these get the share s. Contrasts near m hardly
+    change, and the log-odds of a class that is called certain against another class are at most c = log(1 + K (1 −
+    s)/s) above the centre. As contrasts are changed, not forecasts, pools stay externally Bayesian; all classes are
+    treated alike.
     """
 
     limit: float = np.inf  # c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).
@@ -319,7 +320,7 @@ class Extremes:
         return robust if self.centre is None else np.asarray(robust + self.centre)
 
     def deviation(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Return moderated `contrasts` less the centre m; `absent` marks classes not offered by an event."""
+        """Moderated `contrasts` less `centre`, each expert's contrast without knowledge; `absent` marks no options."""
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation
@@ -356,13 +357,13 @@ class Extremes:
 
 
 def _softened(deviation: Array, odds: float) -> Array:
-    """Return moderated log-odds: log(e^D + e) − log(1 + e e^D) for each D in `deviation`, with e = 1 / (`odds` + 1)."""
+    """Log-odds D = `deviation` moderated, log(e^D + e) − log(1 + e e^D), so that odds stay below 1/e = `odds` + 1."""
     even, small = 1.0 / (odds + 1.0), np.exp(-np.abs(deviation))
     return np.asarray(np.copysign(np.log((1.0 + even * small) / (even + small)), deviation))
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Moderated log-ratios: probabilities e^`deviation` (0: no option) mixed with equal ones, s = k/(`odds` + k)."""
+    """Log-ratios `deviation`, −∞ for no option, with probabilities mixed with 1/k each, at the share k/(`odds` + k)."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

@@ -91,7 +91,7 @@ class CommonCorrelation:
         return np.asarray((1.0 - self.rho) * v + self.rho * v.sum(axis=-1, keepdims=True))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Solve R_SS x = v_S for the experts S present in each row: x = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ)."""
+        """Solve R_SS x = v_S for the n experts S present in each row: x = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ)."""
         own, number = in_rows(v, present, experts), present.sum(axis=1, keepdims=True)
         total = own.sum(axis=1, keepdims=True)
         if self.rho == 1.0:
@@ -217,7 +217,10 @@ def least_pivot(covariance: Array) -> float:
 
 
 def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
-    """R⁻¹ v (R⁺ v if R is singular) for `v` (N,) or (N, P); if `strict`, a PanelError where R x = v has no solution."""
+    """Solve R x = v, by the pseudoinverse R⁺ if R is singular; eigenvalues up to `least` · N are taken to be 0.
+
+    `v` is (N,) or (N, P). If there is no solution, a `PanelError` if `strict`, else R⁺ v.
+    """
     if least_pivot(r) >= SINGULAR:
         return np.asarray(np.linalg.solve(r, v))
     values, vectors = np.linalg.eigh(r)
@@ -269,7 +272,7 @@ class MixedCorrelation:
         return self.average(lambda each: each.times(v))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Solve R_SS x = v_S in each model, where `v` is multiplied by the model's `signal`; return the mean of x."""
+        """Mean over models of the solution x of R_SS x = v_S, where v is `v` times the model's relative `signal`."""
         if self.signal is None:
             return self.average(lambda each: each.solve(v, present, experts, strict=strict))
         total = np.zeros(present.shape)

@@ -48,7 +48,7 @@ class Parts:
 
     @property
     def informative(self) -> Mask:
-        """True for experts with an influence, (N,): calibration not assessed as 0, and forecasts that vary."""
+        """True for experts with an influence, (N,): the forecasts vary, and the calibration is not set to 0."""
         return np.asarray(self.spread > 0)
 
     @property
@@ -91,7 +91,7 @@ class Parts:
         return solved
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Return weights of the experts present in each row, (T, m), 0 for others: equation 10 for those present."""
+        """Return each row's weights (equation 10) of a panel of the experts present, (T, m), 0 for absent experts."""
         informative, scale = self.informative, self.scale
         if experts is not None:
             informative, scale = informative[experts], scale[experts]
@@ -103,13 +103,13 @@ class Parts:
         return np.asarray(self.weights_for(np.ones((1, len(self.contrast)), dtype=bool))[0])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Return each expert's contribution to the pooled log-ratios: weight times log-ratios `debiased`; 0 for NaN."""
+        """Return each expert's contribution to pooled log-ratios: weight times own log-ratios `debiased`; 0 for NaN."""
         present = ~np.isnan(debiased[..., 0])
         weights = self.weights if experts is None and present.all() else self.weights_for(present, experts)
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum over experts of weight times forecast, (T, K - 1); forecasts are log-ratios `levels` less `origin`."""
+        """Sum over experts of weight times log-ratios, (T, K - 1), where log-ratios are `levels` less `origin`."""
         if experts is None and not np.isnan(levels.min(initial=0.0)):
             (t, m, d), weights = levels.shape, self.weights
             total = (levels.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
@@ -179,7 +179,7 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """The pool weights (M,) of M forecasts; `contrast`, `spread` are all experts' mu and sigma, `dependence` is R."""
+    """Pool weights (M,) of forecasts by `expert` for `event`; `contrast` and `spread` are all experts' mu and sigma."""
     signal, weights = contrast / spread, np.zeros(len(event))
     for _, cells, present in padded_cells(event, events):
         weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]
@@ -255,7 +255,7 @@ def parts_of_features(
     n: int,
     dependence: str = "common",
 ) -> Parts:
-    """Parts with contrast accuracy/calibration, spread √(2 accuracy)/calibration; without `accuracy` up to a factor."""
+    """Panel with mu = accuracy/calibration, sigma = √(2 accuracy)/calibration; without `accuracy`, in unknown units."""
     kappa = vector(calibration, n, "calibration")
     _refuse(kappa < 0, kappa, "a calibration must be at least 0")
     absolute = _accuracies(relative_accuracy, accuracy, n)
@@ -275,7 +275,7 @@ def parts_of_features(
 
 
 def _accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:
-    """The accuracy mu* of each expert, (N,); if `accuracy` is None, relative to the first expert's, which is 1."""
+    """The accuracy mu* of each expert, (N,); if `accuracy` is None, divided by the first expert's."""
     m = vector(relative_accuracy, n, "relative accuracy")
     _refuse(m <= 0, m, "a relative accuracy must be above 0")
     with np.errstate(over="ignore"):

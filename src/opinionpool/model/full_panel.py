@@ -26,7 +26,7 @@ from opinionpool.model.pooling import Settings
 
 
 class Rule(NamedTuple):
-    """Discriminant rule of n experts with log-ratios x: class k scores Σ_i (x_i · direction_ik − constant_ik)."""
+    """Classification rule: class k scores Σ_i (x_i · direction_ik − constant_ik), x_i the log-ratios of expert i."""
 
     direction: Array  # (n, K - 1, K); Ω⁻¹ m_k for every class k
     constant: Array  # (n, K); each expert's part of ½ m_kᵀ Ω⁻¹ m_k
@@ -52,7 +52,7 @@ class Discriminant:
 
     @cached_property
     def _standard(self) -> tuple[Array, Array, Array]:
-        """Maps (N, K - 1, K - 1) that scale experts' log-ratios to mean variance 1; the scaled means and covariance."""
+        """Matrices (N, K - 1, K - 1) that scale an expert's log-ratios to mean variance 1; scaled means, covariance."""
         scale = np.where(self.informative, self._scale, 1.0)
         turn = np.linalg.cholesky(metric(len(self.means))) / scale[:, None, None]
         means = np.einsum("knd,nda->kna", self.means, turn)
@@ -79,7 +79,7 @@ class Discriminant:
                 yield rows, columns, self._whole if np.array_equal(who, everybody) else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Mean over classes of each present expert's weight on its forecast of the class, (T, m), 0 where absent."""
+        """Weight of each present expert, (T, m), the mean of the expert's weights for the K classes; 0 where absent."""
         weights = np.zeros(present.shape)
         for rows, columns, rule in self._rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
@@ -92,7 +92,7 @@ class Discriminant:
         return np.asarray(self.weights_for(np.ones((1, self.means.shape[1]), dtype=bool))[0])
 
     def accuracy(self, columns: Index) -> float:
-        """Joint accuracy mu* of the experts `columns`: half the mean squared Mahalanobis distance of two classes."""
+        """Joint accuracy mu* of the experts `columns`: half the mean squared Mahalanobis distance of class means."""
         return float(2.0 * self.rule(columns).constant.sum() / (len(self.means) - 1))
 
     def subset(self, positions: Index) -> Discriminant:
@@ -100,7 +100,7 @@ class Discriminant:
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by log-ratios `debiased`; 0 for NaN."""
+        """Each expert's contribution to pooled log-ratios, from own ones `debiased`, (T, m, K - 1); 0 for NaN."""
         full = np.zeros(debiased.shape)
         for rows, columns, rule in self._rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)
@@ -108,7 +108,7 @@ class Discriminant:
         return full
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Return the sum of the experts' contributions, (T, K - 1); forecasts are log-ratios `levels` less `origin`."""
+        """Sum of the experts' contributions, (T, K - 1), from forecasts in log-ratios, `levels` less `origin`."""
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
@@ -206,13 +206,13 @@ class FullPanel(PoolingPanel):
 
     @property
     def accuracy(self) -> Array:
-        """Accuracy mu* of each expert by itself, (N,) (paper, equation 15): mean over pairs of classes."""
+        """Accuracy mu* of each expert by itself, (N,) (paper, equation 15): mean over pairs of the K classes."""
         known = self.informative.tolist()
         return np.array([self.parts.accuracy(np.array([i])) if own else 0.0 for i, own in enumerate(known)])
 
     @property
     def joint_accuracy(self) -> float:
-        """Accuracy mu* of the panel's pooled forecast (paper, equation 15): mean over pairs of classes."""
+        """Accuracy mu* of the panel's pooled forecast (paper, equation 15): mean over pairs of the K classes."""
         return self.parts.accuracy(np.flatnonzero(self.informative))
 
     def pair_weights(self, y: object, z: object) -> Array:

@@ -55,7 +55,7 @@ class NestedCorrelation:
 
     @cached_property
     def _level(self) -> Array:
-        """Square root √m of each expert's relative accuracy, (N,)."""
+        """Square root of each expert's accuracy, as a ratio to the first expert's, (N,)."""
         return np.abs(self.signal)
 
     @cached_property
@@ -64,7 +64,7 @@ class NestedCorrelation:
         return np.where(self.signal < 0, -1.0, 1.0)
 
     def shares(self) -> Array:
-        """Return off-diagonal elements of R divided by ρ, (N, N): ± √(smaller / larger accuracy of the two experts)."""
+        """Return R divided by ρ off the diagonal, (N, N): ± √(smaller / larger accuracy of the two experts)."""
         share = _ratio(np.minimum.outer(self._level, self._level), np.maximum.outer(self._level, self._level))
         return np.asarray(share * np.outer(self._sign, self._sign))
 
@@ -89,14 +89,14 @@ class NestedCorrelation:
         return solved
 
     def _places(self, present: Mask, experts: Index | None) -> tuple[Index, Mask, Array, Array]:
-        """Columns of each row by rising accuracy, absent last, (T, m); so ordered, presence, √m and sign, (m, T)."""
+        """Columns by rising accuracy, absent last, (T, m); in that order presence, root accuracy and sign, (m, T)."""
         level, sign = (in_rows(x, present, experts) for x in (self._level, self._sign))
         order = np.argsort(np.where(present, level, np.inf), axis=1, kind="stable")
         level, sign = (np.take_along_axis(x, order, axis=1).T.copy() for x in (level, sign))
         return order, sign != 0, level, sign
 
     def _by_place(self, level: Array, value: Array, here: Mask, *, strict: bool) -> Array:
-        """Solve R_SS x = `value` (m, T) for T rows of experts by rising accuracy; `here` marks those present."""
+        """Solve R_SS x = `value` (m, T), experts ordered by rising root accuracy `level`; `here` marks present ones."""
         decay, gap = np.zeros(level.shape), np.ones(level.shape)
         decay[1:], gap[1:] = _steps(level)
         tied = (gap <= (SINGULAR if self.rho == 1.0 else 0.0)) & here
@@ -113,7 +113,7 @@ class NestedCorrelation:
         return solved
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
-        """Solve R x = `value` (m, T) by a Kalman smoother; a step multiplies its state by `decay`, adds noise `gap`."""
+        """Solve R x = `value` (m, T) by a Kalman smoother over experts: signal times `decay`, plus noise `gap`."""
         noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
         errors, spreads = [], []
         for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):
@@ -165,7 +165,7 @@ class NestedCorrelation:
 
 
 def _by_row(values: Array) -> Any:  # noqa: ANN401 - both can be calculated with
-    """Return the rows of `values` (m, T): as arrays, or if T is 1 as floats, which are faster."""
+    """Return `values` (m, T) to loop over rows: arrays, or if T is 1 a list of floats, which is faster."""
     return values[:, 0].tolist() if values.shape[1] == 1 else values
 
 

@@ -66,7 +66,7 @@ class PoolingPanel(Tabular, ABC):
         classes: Sequence[object] | None,
         settings: Settings,
     ) -> None:
-        """Check names, classes and floors, and set the attributes; `parts` is the model. Arrays become read-only."""
+        """Check and set the attributes; `parts` are the model's parameters. Arrays become read-only."""
         labels, n = class_labels(classes), len(parts.informative)
         for name in ("floor", "pool_floor"):
             logodds.check_floor(getattr(settings, name), name)
@@ -227,7 +227,7 @@ class PoolingPanel(Tabular, ABC):
         return answers
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
-        """Return a panel with the classes `slots` in place of its own; an ArgumentError if experts have biases."""
+        """Copy for events with options of their own, classes replaced by `slots`; an ArgumentError if it has biases."""
         raise ArgumentError(
             f"this panel has biases for the classes {self.classes}, and these events have options of their own"
         )
@@ -235,9 +235,9 @@ class PoolingPanel(Tabular, ABC):
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
         """Return the experts' contributions to the pooled log-odds, (..., N), or (..., N, K) if K > 2.
 
-        A contribution, 0 where missing, is the expert's weight times the forecast's log-odds less the prior's and less
-        the bias. All add up to the pooled log-odds less the prior's, before the answer's floor. If K > 2 they are
-        centred over the classes.
+        A contribution is the expert's weight times (log-odds of the forecast − prior log-odds − bias), 0 where the
+        forecast is missing. Contributions add up to the pooled log-odds, before the answer's floor, less the prior's.
+        If K > 2 they are centred over the classes.
         """
         batch = self.read(probabilities, prior)
         return batch.as_asked(
@@ -246,7 +246,7 @@ class PoolingPanel(Tabular, ABC):
 
     @abstractmethod
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """The answer about the one event of `batch` as a sum: start, intercept and the experts' contributions."""
+        """The answer about the one event of `batch` as a sum: start, intercept and contributions; see `AnswerParts`."""
 
     def subset(self, experts: Iterable[object]) -> Self:
         """Return the panel of some of the experts, with the weights that the model implies (model.md, section 2.3).
@@ -297,7 +297,7 @@ NEARLY_NONE = 0.1
 
 
 def _warn_of_weights(panel: Panel, given: npt.ArrayLike) -> None:
-    """Warn if one correlation for all pairs makes a weight negative, or the panel's errors cancel nearly completely."""
+    """Warn if one correlation `given` for all pairs makes a weight negative, or is near the least one possible."""
     r = np.asarray(given, dtype=np.float64)
     pairs = np.unique(r[np.triu_indices(len(r), 1)]) if r.ndim else r[None]
     if len(pairs) != 1 or (r.ndim and len(r) < 3) or pairs[0] >= 1.0:
@@ -532,7 +532,7 @@ class Panel(PoolingPanel):
         return float(self.weights @ self.parts.contrast)
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:
-        """Return a panel with the classes `slots` in place of its own; an ArgumentError if experts have biases."""
+        """Copy for events with options of their own, classes replaced by `slots`; an ArgumentError if it has biases."""
         if self.bias_ratios.any():
             return super().for_options(slots)
         if slots == self.classes:

@@ -26,7 +26,7 @@ class Settings(NamedTuple):
         return np.asarray(np.subtract(*self.levels(batch)))
 
     def levels(self, batch: Batch) -> tuple[Array, Array]:
-        """Return log-ratios (T, N, K - 1) and what to subtract from them, so that moderated contrasts result."""
+        """Forecasts' log-ratios a, (T, N, K - 1), and b to subtract from these: a − b are the moderated contrasts."""
         extremes = self.extremes if batch.experts is None else self.extremes.subset(batch.experts)
         if batch.classes > 2:
             return extremes.believed(batch.contrasts(), batch.base.absent), np.zeros((1, 1, 1))
@@ -56,10 +56,10 @@ class Solver(Protocol):
         """Return the weights of the experts that `present` marks in each row, (T, m), 0 for others (model.md, 2.3)."""
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Each expert's contribution to the pooled log-ratios, (T, m, K - 1), by log-ratios `debiased`; 0 for NaN."""
+        """Each expert's contribution to pooled log-ratios, from own ones `debiased`, (T, m, K - 1); 0 for NaN."""
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Return the sum of the experts' contributions, (T, K - 1); forecasts are log-ratios `levels` less `origin`."""
+        """Sum of the experts' contributions, (T, K - 1), from forecasts in log-ratios, `levels` less `origin`."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Log-ratios less the prior's and the bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
