@@ -304,7 +304,7 @@ def _dependence(r: Array, n: int) -> Dependence:
 
 
 def believed_dependence(rho: float, accuracy: Array) -> Dependence:
-    """Nested evidence with correlation `rho` (model.md, section 8); a common one if accuracies are equal or rho < 0."""
+    """Nested evidence with correlation `rho` (model.md, 8), or one correlation if rho < 0 or accuracies are equal."""
     if rho < 0 or (accuracy == accuracy[0]).all():
         return CommonCorrelation(len(accuracy), rho if len(accuracy) > 1 else 0.0)
     return NestedCorrelation(np.sqrt(accuracy), rho)

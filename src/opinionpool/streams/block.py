@@ -44,7 +44,7 @@ class Event(NamedTuple):
         return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
 
     def revised(self, other: Event, *, by_time: bool = False) -> Event:
-        """The event updated by `other`; if `by_time`, an expert's later forecast is not replaced by an older one."""
+        """Return this event updated by `other`; if `by_time`, older forecasts do not replace an expert's later ones."""
         if other is self or not len(other.experts):
             cells = self.experts, self.probabilities, self.made
         elif self.made is not None or other.made is not None:
@@ -140,11 +140,11 @@ class EventBlock:
 
     @property
     def taking(self) -> Index:
-        """Room that each event takes in a sample: 1 event, and the number of its probabilities, (T, 2)."""
+        """Number of events, 1, and number of forecast probabilities that each event adds to a sample, (T, 2)."""
         return np.column_stack([np.ones_like(self.sizes), self.sizes * (self.probabilities[:1].size or 1)])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the columns for pickling, in small integer types, or as one number if all values are equal."""
+        """Return the columns for pickling, in small integer types; a column of equal values becomes one number."""
         state: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         t, n = len(self), int(self.sizes[:1].sum())
         if (self.sizes == n).all() and np.array_equal(self.experts, np.tile(np.arange(n), t)):
@@ -200,7 +200,7 @@ class EventBlock:
 
     @classmethod
     def facts(cls, ids: Objects, outcomes: Index, weights: Array, like: Array, **columns: Any) -> EventBlock:  # noqa: ANN401
-        """Block of events without forecasts; `like`, an array (T, N) or (T, N, K), shows the number of classes."""
+        """Block of T events without forecasts; `like` is an array (T, N), or (T, N, K) for K > 2 classes."""
         t, none = len(ids), np.empty(0, np.intp)
         columns = {"priors": None, "at": np.zeros(t), **columns}
         cells = np.empty((0, *like.shape[2:]))

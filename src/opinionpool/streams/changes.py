@@ -28,7 +28,7 @@ ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 class About(NamedTuple):
-    """Facts about an event other than forecasts: its time, whether it ended then, group and topic, as in `Event`."""
+    """Facts about an event besides forecasts: a time, whether the event ended then (`settled`), group and topic."""
 
     time: np.datetime64 | None = None
     settled: bool = False
@@ -37,7 +37,7 @@ class About(NamedTuple):
 
     @classmethod
     def of(cls, ended: object, what: str, group: str | None, topic: str | None) -> About:
-        """The facts; `ended` is the time at which the event ended, `what` the name of that argument in errors."""
+        """Return these facts; `ended` is when the event ended, `what` the name of the argument `ended` in errors."""
         if ended is None:
             if not group and not topic:
                 return NOTHING
@@ -292,7 +292,7 @@ class Changes:
             self.made.append(Change(str(event.id), None, new))
 
     def _changed(self, old: Event, event: Event) -> dict[str, Any]:
-        """Facts of `event` that differ from those of its version `old`, by name, if the table has columns for them."""
+        """Return facts of `event` for which the table has columns, and which differ from those of `old`, by name."""
         now = {name: getattr(event, name) for name in self._facts}
         return {name: value for name, value in now.items() if getattr(old, name) != value}
 
@@ -313,7 +313,7 @@ class Changes:
         return (*notes, *self._absent())
 
     def _absent(self) -> list[Note]:
-        """Return notes on events and experts that the stream has, after the changes, and the table lacks."""
+        """Return notes on events and experts that are not in the table, but in the stream after the changes."""
         if self._table is None or not self._again:
             return []
         parts = [self._table] if self._table.void is None else [self._table, self._table.void]
@@ -336,20 +336,20 @@ _NAMED = 4
 
 
 def _absent_events(state: StreamState, ids: set[str]) -> list[Note]:
-    """Return notes on the events of a stream whose ids are not among `ids`."""
+    """Return notes on the events of a stream that are not in a table; the table's event ids are `ids`."""
     notes, there = [], {event_key(name, state.seed) for name in ids}
     opened = [name for name in state.open if name not in ids]
     if opened:
-        notes.append(Note("absent-open", _kept("open event", opened, len(opened)), len(opened)))
+        notes.append(Note("absent-open", _absent_text("open event", opened, len(opened)), len(opened)))
     learned = sum(key not in there for key in state.ledger.array()["key"].tolist())
     if learned:
         sampled = [name for name in state.sample.by_id if name not in ids]
-        notes.append(Note("absent-resolved", _kept("resolved event", sampled, learned), learned))
+        notes.append(Note("absent-resolved", _absent_text("resolved event", sampled, learned), learned))
     return notes
 
 
-def _kept(what: str, events: Sequence[str], count: int) -> str:
-    """Return the text of a note that `count` events of the pool are not in the table, with some of their names."""
+def _absent_text(what: str, events: Sequence[str], count: int) -> str:
+    """Return the text of a note that `count` events, some of them `events`, are in the pool and not in the table."""
     first = sorted(events)[:_NAMED]
     names = f": {listed(first)}" if first else ""
     more = f" and {count - len(first)} more" if names and count > len(first) else ""

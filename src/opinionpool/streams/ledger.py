@@ -53,7 +53,7 @@ class Columns:
         return found
 
     def sorted(self, experts: Index) -> tuple[Index, bytes]:
-        """Return the order of `experts` by the hashes of their names, and the hashes in this order."""
+        """Return the positions that sort `experts` by the hashes of their names, and the hashes so sorted."""
         key = experts.tobytes()
         found = self._sorted.get(key)
         if found is None:
@@ -70,7 +70,7 @@ ENTRY = np.dtype([("key", "<u8"), ("content", "<u8"), ("outcome", "<i4"), ("weig
 
 
 class Entry(NamedTuple):
-    """Ledger entry of an event that was learned from: a hash of its id, one of its forecasts; outcome, weight, time."""
+    """Ledger entry of a resolved event: hash of its id, hash of its forecasts and prior, outcome, weight and time."""
 
     key: int  # hash of the id
     content: int  # hash of forecasts and prior
@@ -80,7 +80,7 @@ class Entry(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Part of a ledger: entries ordered by key, and an array of their keys for bisection."""
+    """Part of a ledger: entries ordered by key, and an array of the keys, in which a key is found by bisection."""
 
     keys: array[int]
     entries: np.ndarray
@@ -93,7 +93,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Record of the resolved events learned from: entries by key, in sorted runs, each twice as long as the next.
+    """Record of the resolved events learned from: parts sorted by key, each at least twice as long as the next.
 
     >>> ledger = Ledger().added([Entry(7, 1, 0, 1.0, 0.0), Entry(3, 2, 1, 1.0, 0.0)])
     >>> ledger.find(7).outcome, ledger.without([7]).find(7), len(ledger)
@@ -127,7 +127,7 @@ class Ledger:
         return Ledger(tuple(runs))
 
     def without(self, keys: Iterable[int]) -> Ledger:
-        """Return the ledger without the entries of `keys`."""
+        """Return the ledger without the entries that have the keys `keys`."""
         gone = np.array(list(keys), dtype=np.uint64)
         if not len(gone):
             return self

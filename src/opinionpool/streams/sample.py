@@ -23,11 +23,12 @@ PARTS = 64
 class EventSample:
     """Random sample of resolved events: for each of K outcomes at most `capacity` / K events.
 
-    It has at most `MOST_NUMBERS` / K probabilities of each outcome. The priority of an event is the logarithm of an
-    exponential time whose rate is its weight, drawn by a hash of its forecasts (without experts), outcome and the seed.
-    If events agree in these, all but the first of a block, and events without forecasts, are drawn by ids, or by
-    numbers if they have no ids. The sample has the events of least priority, so that samples merge exactly (bottom-k
-    sketches, Cohen and Kaplan 2007).
+    It has at most `MOST_NUMBERS` / K probabilities of each outcome. Each event has a random priority, the logarithm of
+    an exponentially distributed number whose rate is the event's weight; the sample has the events of least priority,
+    so that samples merge exactly (bottom-k sketches, Cohen and Kaplan 2007). The random number follows from the seed
+    and a hash of the event's outcome and forecasts (whoever made them). Of events in a block with the same hash, all
+    but the first have it from their ids, or if they have none from their numbers in the stream; so have events without
+    forecasts.
     """
 
     room: Index  # (K, 2); greatest numbers of events, and of their probabilities, for each outcome
@@ -52,13 +53,13 @@ class EventSample:
         return bool(np.isinf(self.beyond).all())
 
     def add_block(self, block: EventBlock, first: int = 0) -> EventSample:
-        """Return the sample extended by the resolved events of `block`; the number of the first one is `first`."""
+        """Return the sample with the resolved events of `block`, which are numbered in the stream from `first`."""
         found = np.zeros(len(block), dtype=np.uint64)
         np.add.at(found, np.repeat(np.arange(len(block)), block.sizes), _cell_keys(block.probabilities, 1))
         return self._join(found, block, first, block.take)
 
     def add_rows(self, q: Array, columns: Index, facts: EventBlock, made: Times | None, first: int) -> EventSample:
-        """Sample with resolved events `facts` added, with forecasts `q`, (T, N) or (T, N, K), by experts `columns`."""
+        """Sample with resolved events `facts` added; forecasts `q`, (T, N) or (T, N, K), are by experts `columns`."""
         found = np.empty(len(q), dtype=np.uint64)
         # Small enough for the cache.
         for rows in blocks(len(q), 4 * int(q[:1].size)):
@@ -96,13 +97,13 @@ class EventSample:
         return found.with_part(priority[rows], events_at(rows)) if len(rows) else found
 
     def with_part(self, priority: Array, events: EventBlock) -> EventSample:
-        """Return the sample with further `events`, whose priorities are `priority`."""
+        """Return the sample with further `events` added; `priority` has the priority of each of them."""
         found = replace(self, parts=(*self.parts, (priority, events)), tidy=False)
         few = len(found) <= 2 * int(self.room[:, 0].sum()) and len(found.parts) <= PARTS
         return found if few else found.thinned()
 
     def thinned(self) -> EventSample:
-        """Return the sample in one part, ordered by priority, without the events for which there is no room."""
+        """Return the sample as one block ordered by priority, after dropping events for which there is no room."""
         if self.tidy or not self.parts:
             return self
         priority, whole = np.concatenate([p for p, _ in self.parts]), EventBlock.joined([b for _, b in self.parts])
@@ -149,7 +150,7 @@ class EventSample:
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
-    """Return a hash of each forecast, 0 where missing; if there are more than `axes` axes, the last is of K classes."""
+    """Return a hash of each forecast, 0 if missing; with more than `axes` axes, a forecast is K numbers on the last."""
     if probabilities.ndim == axes:
         return cell_keys(probabilities, 1.0)
     # Rows that were normalised differ in their last digits by the order of the classes.

@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Resolved events without ids, added as an array of forecasts and not yet in the stream's sums."""
+    """Resolved events without ids, given as an array of forecasts, and not yet added to the stream's totals."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     columns: Index  # (N,), positions of the experts
@@ -53,7 +53,7 @@ class _Rows(NamedTuple):
     made: Times | None  # (T, N)
 
     def goes_with(self, other: _Rows) -> bool:
-        """True if the two can be concatenated: same experts by column, and priors and times in both or neither."""
+        """True if `other` can be concatenated: the same experts by column, and priors and times in both or neither."""
         alike = (self.made is None) == (other.made is None) and (self.facts.priors is None) == (
             other.facts.priors is None
         )
@@ -71,7 +71,7 @@ class _Rows(NamedTuple):
 
 
 class StreamState(NamedTuple):
-    """State of a stream: open events; sums, a sample and a ledger of resolved events; pending changes.
+    """State of a stream: open events; totals, a sample and a ledger of resolved events; changes not yet made in these.
 
     States are immutable, so that a stream changes from one to the next by one assignment.
     """
@@ -154,7 +154,7 @@ class StreamState(NamedTuple):
         return state.added_up() if len(pending) >= WAITING else state
 
     def added_up(self) -> StreamState:
-        """Return the state with all pending changes and waiting rows added to totals, sample and ledger."""
+        """Return the state after adding pending changes and rows without ids to totals, sample and ledger."""
         experts, k = self.columns.names, len(self.classes)
         if not self.pending and not self.waiting and self.totals.experts == experts:
             return self
@@ -195,7 +195,7 @@ class StreamState(NamedTuple):
         )
 
     def settled(self) -> StreamState:
-        """Return the state without pending changes, and with a sample that has no events too many."""
+        """Return the state without pending changes, and with a sample that is cut down to its greatest size."""
         state = self.added_up()
         return state if state.sample.tidy else state._replace(sample=state.sample.thinned())
 
@@ -347,15 +347,15 @@ class StreamSource:
 
     @property
     def _filled(self) -> StreamState:
-        """State of the stream; a LearningError if no event was added."""
+        """State of the stream; a LearningError if the stream has never had an event."""
         if not self.state.experts:
             raise LearningError("nothing has been added yet, so there is nothing to learn from")
         return self.state
 
     def rows(self) -> tuple[Forecasts, Array, float]:
-        """Return sampled and open events, how many events each represents, (T,), and the least such number.
+        """Return sampled and open events, how many events each represents, (T,), and the least number represented.
 
-        The least is relative to the event's own weight, and 1 if the sample has all resolved events.
+        The least number is divided by the sampled event's own weight; it is 1 if the sample has all resolved events.
         """
         state = self._filled.settled()
         opened = EventBlock.of_events([state.open[name] for name in sorted(state.open)], len(state.classes))
@@ -374,7 +374,7 @@ class StreamSource:
         return Seen(totals.events.copy(), totals.counts.copy(), self.state.present(), notes)
 
     def sums(self, request: Request) -> Sums | None:
-        """Return sums over all events; None if their floors are not the fit's, or a full covariance needs more."""
+        """Return sums over all events; None if they have other floors than the fit, or lack moments that it needs."""
         totals = self._filled.totals
         found = totals.evidence(laplace_prior(totals.events) if totals.prior is None else totals.prior)
         if found is None or (request.kind == "full" and not found[0].complete):

@@ -248,13 +248,13 @@ class Stream:
 
     @exclusive
     def _added_up(self) -> StreamState:
-        """Add all pending changes to the sums, and return the new state."""
+        """Add all pending changes to the stream's sums, and return the new state."""
         self._state = self._state.added_up()
         return self._state
 
     @exclusive
     def _settled(self) -> StreamState:
-        """Add all pending changes to the sums, remove events too many from the sample, and return the new state."""
+        """Add pending changes to the sums, cut the sample down to its greatest size, and return the new state."""
         self._state = self._state.settled()
         return self._state
 
@@ -563,7 +563,7 @@ class Stream:
         return other
 
     def _commit(self, state: StreamState, changes: Sequence[Change], at: Mapping[str, float] | None) -> None:
-        """Apply `changes` to `state` and assign the result; events resolved for the first time get their time."""
+        """Assign `state` after `changes`; newly resolved events get their time from `at`, else from the clock."""
         if at is not None or self.half_life is not None:
             fresh = [change.id for change in changes if change.resolves]
             times = None if at is None else np.array([at[name] for name in fresh], dtype=np.float64)

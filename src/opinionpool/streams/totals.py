@@ -25,7 +25,7 @@ BLOCK, MOST_MOMENTS = 1 << 20, 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Immutable sums over the resolved events of a stream; methods return new ones."""
+    """Immutable sums over the resolved events of a stream: weights, counts and moments; methods return new ones."""
 
     floor: float  # least probability taken from an expert
     prior: Array | None  # (K,); prior that all events share, if it is known
@@ -137,7 +137,7 @@ class Totals:
         )._with_moments(shared, own)
 
     def _with_moments(self, shared: Statistics | None, own: Statistics | None) -> Totals:
-        """Return sums with the moments `shared` and `own`, or without any if they would take too much memory."""
+        """Copy with moments of events that share a prior, and of others; without any if they take too much memory."""
         if shared is None or own is None:
             return replace(self, shared=None, own=None)
         parts = [part for moments in (shared, own) for part in moments.patterns.values()]
@@ -146,7 +146,7 @@ class Totals:
         return replace(self, shared=shared, own=own)
 
     def faded(self, now: float) -> Totals:
-        """Return the sums with weights decayed to the time `now`, if it is later than that of the present weights."""
+        """Return the sums with weights decayed to the time `now`; the same sums if they have decayed so far already."""
         if not now > self.origin:
             return self
         share = math.exp(self.pace * (self.origin - now))
@@ -181,7 +181,7 @@ class Totals:
         return self.own.merge(contrasts), None
 
     def _floors_hold(self, prior: Array) -> bool:
-        """Return True if the floors that follow from `prior` leave all forecasts so far unchanged."""
+        """True if all forecasts so far are above the floors that follow from `prior`, so that none is raised."""
         taken = logodds.class_floors(self.floor, self._reference, 100.0)
         wanted = logodds.class_floors(self.floor, prior, 100.0)
         return bool(((taken == wanted) | (self.lowest >= np.maximum(taken, wanted))).all())
@@ -205,7 +205,7 @@ class Totals:
         return Statistics.empty(self.experts, k).add(ratios, outcomes, weight)
 
     def _lowest(self, q: Array, *, whole: bool) -> Array:
-        """The least probability of each class, (K,), so far and in `q`; if `whole`, no forecast in `q` is missing."""
+        """Least probability forecast for each class, (K,), so far or in `q`; if `whole`, none is missing in `q`."""
         if not q.size:
             return self.lowest
         if q.ndim > 2:
@@ -266,7 +266,7 @@ class Clock(NamedTuple):
         return later, np.arange(self.events, later.events, dtype=np.float64) if at is None else at
 
     def merged(self, other: Clock, *, both: bool) -> Clock:
-        """Return the clock of two merged streams; an ArgumentError if `both` have events that the half-life counts."""
+        """Clock of two merged streams; an ArgumentError if `both` have events and time is the number of events."""
         if self.half_life is not None and both and not (self.timed and other.timed):
             raise ArgumentError("streams that forget can be merged if their events have times: give at= when resolving")
         return Clock(self.half_life, self.timed or other.timed, max(self.events, other.events))

@@ -124,7 +124,7 @@ class TrainedPool:
         return self.stream is not None and self.stream.count == 0 and list(map(label_text, self.classes)) == ["0", "1"]
 
     def named(self, classes: Sequence[object]) -> TrainedPool:
-        """Pool refitted with two classes named `classes`, if its classes have no names yet; else the pool itself."""
+        """Copy refitted with two classes named `classes`, if its classes are without names; else this pool itself."""
         if self.stream is None or not self.unnamed or len(classes) != 2 or tuple(classes) == self.classes:
             return self
         stream = self.stream.with_classes(classes)
@@ -133,12 +133,12 @@ class TrainedPool:
     def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
         """Return the pool refitted after further events, and notes for the user about the events; see `Stream.add`.
 
-        Earlier forecasts on an open event that `forecasts` lacks are withdrawn, if it has others on the event.
+        Earlier forecasts on open events in `forecasts` are withdrawn if `forecasts` lacks them.
 
         Raises
         ------
         LearningError
-            If it has no stream.
+            If the pool has no stream.
         """
         if self.stream is None:
             raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
@@ -150,7 +150,7 @@ class TrainedPool:
         return replace(self, stream=stream, learned=learned, release=__version__), notes
 
     def fitted_now(self) -> Fitted:
-        """Pool fitted by this release to the stream; `learned` if this release fitted it or there is no stream."""
+        """Pool fitted to its stream by this release; the saved fit, if that is of this release or has no stream."""
         if self.stream is None or self.release == __version__:
             return self.learned
         return self.stream.fit(self.name, **self.options)
