@@ -297,7 +297,10 @@ def cells_at(sizes: Index, events: Index) -> Index:
 
 
 def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
-    """Return, by name, a dataclass's fields cut to the positions that `index` has by axis, "event" or "cell"."""
+    """Return a dataclass's fields as a dict, each array cut to the positions that `index` gives for the field's axis.
+
+    A field's axis is "event" or "cell" in its metadata; fields without an axis in `index` are left out.
+    """
     found = {}
     for each in fields(block):
         at, values = index.get(each.metadata.get("axis", "")), getattr(block, each.name)
@@ -314,9 +317,10 @@ def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 
 
 
 def end_to_end(parts: Sequence[Any], **lengths: Sequence[int]) -> dict[str, Any]:
-    """Return, by name, dataclasses' fields joined along their axis ("event", "cell"); `lengths`: each part's, by axis.
+    """Return dataclasses' fields as a dict, each field's arrays joined along its axis, which its metadata names.
 
-    Arrays that are None in some parts are filled with missing values there; tuples that are None in a part become None.
+    For an axis, `lengths` has the length of every part. Arrays that are None in some parts are filled with missing
+    values there; tuples that are None in a part become None.
     """
     found: dict[str, Any] = {}
     for each in fields(parts[0]):

@@ -76,7 +76,7 @@ def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]
 
 
 def pieces(events: int, experts: int) -> Iterator[slice]:
-    """Yield slices of `events`, each for one task of a thread: `PIECE` blocks of a number for each event and expert."""
+    """Yield slices of `events`, one for each task of a thread; a slice has `PIECE` blocks (see `rows_of_block`)."""
     return blocks(events, experts, PIECE * rows_of_block(experts))
 
 

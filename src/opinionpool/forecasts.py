@@ -46,7 +46,7 @@ TIE = "tie"
 
 
 class _Distinct(tuple[str, ...]):
-    """Event ids that were found to differ, so that a copy of the forecasts does not compare them again."""
+    """Event ids known to be all different, so that a copy of the forecasts does not compare them again."""
 
     __slots__ = ()
 
@@ -521,7 +521,7 @@ def _lengths(options: Options) -> Index:
 
 
 def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) -> tuple[object, ...]:
-    """Return the sorted classes among outcomes; (0, 1) if none is known, or all are 0 or 1. `axes`: the forecasts'."""
+    """Return the sorted classes of `outcomes`; (0, 1) if none is known, or all are 0 or 1; `axes`: of the forecasts."""
     if outcomes is None:
         return (0, 1)
     given = np.asarray(outcomes, dtype=object if isinstance(outcomes, list | tuple) else None).ravel()

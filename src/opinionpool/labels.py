@@ -155,7 +155,7 @@ def classes_of(labels: Labels, coded: bool = True) -> Labels:
 
 
 def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Codes:
-    """Return the position in `classes` of each event's outcome, (T,), -1 if not `known`; `labels` are of the known.
+    """Return the position of each event's outcome in `classes`, (T,), -1 where not `known`; open events have no label.
 
     An OutcomeError names a label that is not among the classes, and its rows.
     """
@@ -215,7 +215,7 @@ def encode_outcomes(
 
 
 def halves(outcomes: Codes, tied: npt.NDArray[np.bool_]) -> tuple[Codes, Codes, npt.NDArray[np.float64]]:
-    """Return positions (S,) of events, each tied one twice, their outcomes, and weights: ½ for each half of a tie.
+    """Return positions of events, (S,), with each tied event twice; outcomes; and weights, ½ for each half of a tie.
 
     >>> [each.tolist() for each in halves(np.array([1, -1, -1]), np.array([False, True, False]))]
     [[0, 1, 1, 2], [1, 0, 1, -1], [1.0, 0.5, 0.5, 1.0]]

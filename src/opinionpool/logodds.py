@@ -78,7 +78,7 @@ def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
 
 
 def normalised(q: Array) -> tuple[Array, int]:
-    """Return forecasts (..., K) scaled to sum 1 over classes, and the number whose sum was off by more than 1e-4.
+    """Return forecasts (..., K) scaled to sum to 1 over classes, and how many of them were off by more than 1e-4.
 
     A row may be off by half a unit of its last written digit per class, or by 1e-4. Raises ShapeError if a row gives a
     probability for some classes only. Raises ProbabilityError if a row is off by more.
@@ -151,10 +151,10 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 
 
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
-    """Return `ratios` (log-ratios less the prior's, (..., K - 1)) with the options' mean in place of `absent` classes.
+    """Return `ratios` with the options' mean in place of those of classes that are `absent` among the event's options.
 
-    Ratios that are centred over the options are then centred over all classes too, so that inner products are as if
-    there were only the options.
+    The `ratios`, (..., K - 1), are log-ratios less the prior's. If they are centred over the options, they are then
+    centred over all classes too, so that inner products are as if there were only the options.
 
     >>> levelled(np.array([[0.3, 99.0], [0.3, 0.6]]), np.array([[False, True], [False, False]]))
     array([[0.3 , 0.15],
@@ -256,7 +256,7 @@ def softmax(ratios: Array) -> Array:
 
 
 def centred(ratios: Array) -> Array:
-    """Return log-probabilities (..., K), with mean 0 over classes, of log-ratios (..., K - 1)."""
+    """Return log-probabilities (..., K), less their mean over classes, for log-ratios (..., K - 1)."""
     full = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
     return np.asarray(full - full.mean(axis=-1, keepdims=True))
 
@@ -283,7 +283,7 @@ def uncentred(full: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def metric(classes: int) -> Array:
-    """The (K - 1) x (K - 1) matrix 2 (I - 11'/K) by which inner products of two forecasts' log-ratios are taken."""
+    """Matrix M = 2 (I − 11'/K), (K - 1, K - 1), of the inner product a' M b of two forecasts' log-ratios a and b."""
     return read_only(2.0 * (np.eye(classes - 1) - 1.0 / classes))
 
 

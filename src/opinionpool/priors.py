@@ -83,7 +83,7 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
 
 
 def with_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> tuple[Forecasts, npt.ArrayLike | None]:
-    """Return `forecasts` with each event's own prior, and None; both arguments unchanged if no event has its own."""
+    """Return forecasts with the events' own priors, and None; or, if no event has one, both arguments unchanged."""
     own = own_priors(forecasts, prior)
     return (forecasts, prior) if own is None else (replace(forecasts, prior=own), None)
 

@@ -94,7 +94,7 @@ class Scale:
 
     @classmethod
     def of_verdicts(cls, words: Sequence[str], grades: bool = False) -> Scale | None:
-        """Return the scale of verdicts such as yes and no, of A, B and tie, or of `grades`; None for other words.
+        """Return the scale of words such as yes and no, A, B and tie, or grades (only if `grades`); None for others.
 
         >>> [str(Scale.of_verdicts(words)) for words in (["no", "Yes", "YES"], ["A>B", "tie"], ["I", "P", "C"], ["7"])]
         ['no,yes', 'B,tie,A', 'I,P,C', 'None']
@@ -136,7 +136,7 @@ class Scale:
         return found
 
     def facing(self, classes: Sequence[object]) -> Scale:
-        """Return the scale, in reverse order if its first and last level are the second and first of two classes.
+        """Return the scale so that it rises to the second of two classes: reversed if its first level is that class.
 
         >>> str(Scale.of("reject,accept").facing(["Accept", "Reject"])), str(Scale.of("1-5").facing([0, 1]))
         ('accept,reject', '1-5')
@@ -145,7 +145,7 @@ class Scale:
         return Scale(self.levels[::-1]) if turned else self
 
     def is_tie(self, outcome: object) -> bool:
-        """Return True if an outcome of a preference between A and B means neither.
+        """Return True if the scale is a preference between A and B, and `outcome` says that neither is preferred.
 
         >>> Scale.of("B,A").is_tie("A=B"), Scale.of("1-5").is_tie("tie")
         (True, False)
@@ -183,7 +183,7 @@ class Scale:
         return tuple(named.get(i, int(level) if numbers else level) for i, level in enumerate(self.levels))
 
     def over_classes(self, p: npt.ArrayLike) -> Array:
-        """Return probabilities (..., M) of the levels as classes, falling exponentially with the distance from `p`.
+        """Probabilities (..., M) of the M levels as classes; they fall exponentially with a level's distance from `p`.
 
         >>> Scale.of("1-3").over_classes([0.5]).round(2).tolist()
         [[0.09, 0.83, 0.09]]
@@ -194,7 +194,7 @@ class Scale:
         return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
     def typical(self, p: float) -> str:
-        """Return an expert's mean probability as the text of a level or, of two levels, as the share of the upper one.
+        """Return an expert's mean probability as text: a level or, if there are two, the upper one's share in per cent.
 
         >>> Scale.of("1-10").typical(0.72), Scale.of("no,yes").typical(0.65), Scale.of("bad,fair,good").typical(0.7)
         ('7.7', '80% yes', 'good')
@@ -219,7 +219,7 @@ def scales_given(given: object) -> dict[str, Scale]:
 
 
 def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale]:
-    """Return scales by expert, each reversed if needed so that its levels rise towards the second of two `classes`.
+    """Return the scales `given`, by expert, each reversed if needed so that it rises to the second of two `classes`.
 
     Raises ArgumentError if there are more than two classes, and a scale's levels are not these classes in order.
     """
@@ -288,10 +288,11 @@ def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -
 def towards(
     p: Array, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
 ) -> tuple[Array, Sequence[object], dict[str, Scale]]:
-    """Return probabilities, classes and scales once `classes` are known, from probabilities `p` (T, N) of levels.
+    """Return probabilities of classes, the classes, and scales by expert, from probabilities `p` (T, N) of levels.
 
-    If all experts share a scale with three or more levels as outcomes, its levels are the classes: (T, N, K). Otherwise
-    (T, N), with 1 - p where a scale rises towards the first class.
+    If all experts share a scale, and its three or more levels occur as outcomes, the levels become the classes, and
+    probabilities are (T, N, K). Otherwise they are (T, N), of the second class: 1 - p where a scale rises to the first
+    class.
     """
     own = {name: scale for name in experts if (scale := scale_of(scales, name)) is not None}
     shared = next(iter(own.values())) if len(own) == len(experts) and len({*own.values()}) == 1 else None
@@ -304,7 +305,7 @@ def towards(
 def facing(
     experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
 ) -> tuple[Mask, dict[str, Scale]]:
-    """Return the mask (N,) of experts whose scale rises towards the first class, and all scales, theirs reversed."""
+    """Return the mask (N,) of experts whose scale rises to the first class; all scales, with those ones reversed."""
     own = [scale_of(scales, name) for name in experts]
     faced = [None if scale is None else scale.facing(classes) for scale in own]
     turned = np.array([one != other for one, other in zip(own, faced, strict=True)], dtype=bool)
@@ -394,10 +395,9 @@ class Spread:
     def kind(self) -> str:
         """Kind of the numbers, by their spread: one of the following.
 
-        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, or from below -1 to 5 at most,
-        "odds": decimal ones,
-        "percentages": more than half of those that are not whole fractions are above 1, "fractions and more": some are
-        beyond 1, "other"}
+        "none" (there are no numbers), "fractions" (all are from 0 to 1), "scale" (levels up to 10 from 0 or 1, but for
+        a few mistakes; or levels on both sides of 0), "odds" (decimal odds), "percentages" (up to 100, with more
+        numbers above 1 than fractions), "fractions and more" (fractions, with some numbers above 1) or "other".
         """
         if self.signed:
             return "scale"
@@ -413,7 +413,7 @@ class Spread:
 
     @property
     def signed(self) -> bool:
-        """Whether numbers are levels on both sides of 0, within -5 to 5; a -1 as the only negative one is no answer."""
+        """Whether numbers are levels on both sides of 0, from -5 to 5 (-1 does not count: it may mean no answer)."""
         return self.whole and -_BOTH <= self.low < -1 and self.high <= _BOTH and self._others > self._few
 
     @property
@@ -428,7 +428,7 @@ class Spread:
 
     @property
     def _few(self) -> int:
-        """Number of values that may be mistakes: 1% of all, or one if that is less, but at most 5%."""
+        """Number of values that may be mistakes: 1% of all or, if that is below 1, one; but at most 5% of all."""
         return min(self.every // 20, max(1, self.every // 100))
 
     @property
@@ -466,9 +466,10 @@ class Spread:
 
 
 def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
-    """Return each judge's scale: its own, or a longer one of others if the judge uses a level above its middle.
+    """Return each judge's scale; judges with similar scales are given one scale, the longest of them.
 
-    A judge who uses both ends of a usual scale keeps it, unless the longer scale shares one of these ends.
+    A judge joins a longer scale by using a level above its middle. A judge who uses both ends of a usual scale keeps
+    it, unless the longer scale shares one of these ends.
 
     >>> spreads = {"ann": Spread.of(np.array([1.0, 5.0])), "bob": Spread.of(np.array([2.0, 3.0]))}
     >>> shared_scales({**spreads, "cyd": Spread.of(np.array([2.0, 9.0])), "dee": Spread.of(np.array([0.0, 3.0]))})
