@@ -178,7 +178,7 @@ def finding(
 
 
 def _advice(template: str, ways: Sequence[Remedy], params: Mapping[str, object]) -> Iterator[str]:
-    """Yield the sentences of the advice `template`, filled in, without sentences about remedies beyond `ways`."""
+    """Yield the sentences of the advice `template`, filled in; those about remedies that `ways` lacks are left out."""
     for sentence in template.split(". "):
         needed = [int(name) for _, name, _, _ in _TEMPLATES.parse(sentence) if name and name.isdigit()]
         if max(needed, default=-1) < len(ways) and (ways or "{ways" not in sentence):

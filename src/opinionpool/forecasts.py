@@ -420,7 +420,7 @@ class Forecasts(Tabular):
     def dense_blocks(
         self, experts: Sequence[str], *values: npt.ArrayLike | None, numbers: int = BLOCK
     ) -> Iterator[tuple[slice, Array, list[npt.ArrayLike | None]]]:
-        """Yield blocks of events, of at most `numbers` values: their slice, `dense` array, and part of `values`.
+        """Yield for each block of events: its slice, its `dense` array of at most `numbers` numbers, and its `values`.
 
         Each of `values` is a prior or base rate: one for all events, one for each event, or None.
         """

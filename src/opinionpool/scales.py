@@ -418,7 +418,7 @@ class Spread:
 
     @property
     def _room(self) -> int:
-        """Number of values that are no levels but may still be mistakes; below 0 if there are too many for that."""
+        """Number of further values that may be mistakes, beside those that are no levels; below 0 if too many are."""
         return self._few - self._others + (self.halves if self.halved else 0)
 
     @property

@@ -75,9 +75,9 @@ class Check:
 
 
 def family(code: str, tested: Sequence[Check], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """Checks in `tested` that are serious and significant (Holm, `tests` tests); if none is, one check says `fine`.
+    """Checks in `tested` that are serious and, corrected for `tests` tests (Holm), significant; else one check.
 
-    If nothing could be tested, this check says `idle`.
+    The text of this check is `fine`, or `idle` if nothing could be tested.
     """
     if not tested:
         return [_in_order(code, idle)]
@@ -338,7 +338,7 @@ def duplicates(forecasts: Forecasts) -> list[Check]:
 
 
 def _codes(forecasts: Forecasts) -> Codes:
-    """Integers (3, N, T), equal if forecasts are: of forecasts, of the same again, and of opposites; below 0: none."""
+    """Integers that are equal where forecasts are, (3, N, T): forecasts, the same again, and opposites; missing < 0."""
     t, n = forecasts.shape
     p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)

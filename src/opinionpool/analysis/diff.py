@@ -226,7 +226,7 @@ def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
 
 
 def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
-    """The `which` ("old" or "new") pool's forecasts, with its classes; an ExpertError if it does not know an expert."""
+    """Forecasts in the classes of the pool `trained`; an ExpertError, about the `which` pool, for an unknown expert."""
     found = matched(forecasts, trained, f"the {which} file")
     present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
     known = set(trained.experts)

@@ -148,7 +148,7 @@ def rates(
     level: float = 0.9,
     prior: npt.ArrayLike | None = None,
 ) -> Rates:
-    """Shares of events that happen, by group: resolved events counted, open ones by the pool's likelihood ratios.
+    """Share of events that happen, by group: resolved events are counted, open ones go by the pool's likelihood ratios.
 
     A pool's answers contain the prior of its fit. Here this prior is removed, and each group has its own base rate,
     estimated from the likelihood ratios and shrunken towards the other groups' as far as groups are alike. Intervals

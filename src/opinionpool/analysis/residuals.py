@@ -25,7 +25,7 @@ BELIEVED = Extremes(5.0)
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Log-odds of M forecasts on resolved events less the expert's mean given the outcome, ordered by expert."""
+    """Log-odds of M forecasts on resolved events, less their mean by expert and outcome; ordered by expert."""
 
     forecasts: Forecasts
     # event, expert: (M,)

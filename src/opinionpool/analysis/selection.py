@@ -265,7 +265,7 @@ REDUNDANT = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Dendrogram:
-    """Experts joined by average linkage (UPGMA) of correlations, (N, N), the most correlated clusters first.
+    """Tree of clusters of experts, the most correlated joined first: average linkage (UPGMA) of correlations, (N, N).
 
     >>> found = Dendrogram.of([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
     >>> found.order.tolist(), found.groups(0.8), found.correlation.round(2).tolist()

@@ -34,7 +34,7 @@ CORRELATIONS, PRIORS = (0.2, 0.85), (0.3, 0.7)
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of one belief on an answer: the answers if the quantity is at either end of its 90% range."""
+    """Effect of one belief on an answer: the answers if the believed quantity is at either end of its 90% range."""
 
     what: str  # "forecast", "accuracy", "relative accuracy", "calibration", "bias", "correlation" or "prior"
     expert: str  # empty for a belief about all experts
@@ -150,7 +150,7 @@ def feature_ranges(
 
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:
-    """90% range, as areas under the ROC curve, of the believed `accuracy` of an expert, which is worth some events."""
+    """90% range of an expert's accuracy, as areas under the ROC curve, by a belief that is worth a number of events."""
     spread = math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
     # Above 50 an AUC is 1 to the last digits.
     value = min(accuracy.value, 50.0)

@@ -188,17 +188,17 @@ class _Groups:
         failed, happened = np.logaddexp(0.0, self.moved), np.logaddexp(0.0, -self.moved)
         self.sampled = -random * (self.failed @ failed + self.happened @ happened)
 
-    def ratio(self, line: Array) -> Array:
+    def bin_ratios(self, line: Array) -> Array:
         """Log-likelihood ratio that an event in each bin happens, (B, 1), by `line` = (intercept, slope)."""
         return (self.data.answered * self.data.log_odds(line))[:, None]
 
     def scores_say(self, ratio: Array) -> Array:
-        """Log-probability of open events' scores by group and base rate, (G, J); `ratio`: result of `ratio(line)`."""
+        """Log-probability of open events' scores by group and base rate, (G, J); `ratio`: result of `bin_ratios`."""
         mixed = np.logaddexp(0.0, ratio + self.moved) - np.logaddexp(0.0, self.moved)
         return np.asarray(self.open @ mixed)
 
     def outcomes_say(self, ratio: Array) -> Array:
-        """Log-probability of outcomes given scores by group and base rate, (G, J); `ratio`: what `ratio(line)` has."""
+        """Log-probability of outcomes given scores by group and base rate, (G, J); `ratio`: result of `bin_ratios`."""
         failed, happened = np.logaddexp(0.0, ratio + self.moved), np.logaddexp(0.0, -ratio - self.moved)
         return np.asarray(-self.failed @ failed - self.happened @ happened)
 
@@ -213,10 +213,10 @@ class _Groups:
         return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
 
     def log_posterior(self, line: Array, *, by_scores: bool, evidence: float | None = None) -> float:
-        """Log posterior density of (intercept, slope), plus a constant; only if `by_scores`, open events count, too."""
+        """Log posterior density of (intercept, slope), plus a constant; open events count only if `by_scores`."""
         if line[1] <= 0:
             return -np.inf
-        ratio, seen = self.ratio(line), self.seen.sum(axis=0)
+        ratio, seen = self.bin_ratios(line), self.seen.sum(axis=0)
         away = np.array([line[0] + line[1] * self.null, np.log(line[1] / self.slope)]) / (INTERCEPT, SLOPE)
         before = (FREEDOM + 1.0) / 2.0 * np.log1p(away[0] ** 2 / FREEDOM) + away[1] ** 2 / 2.0
         value = float(self.seen[1] @ ratio[:, 0] - before)
@@ -227,7 +227,7 @@ class _Groups:
 
     def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
         """Log posterior density of `line` (intercept, slope); mean and variance of each share, (G,), if it is true."""
-        ratio, open_ = self.ratio(line), self.data.counts[0]
+        ratio, open_ = self.bin_ratios(line), self.data.counts[0]
         say = self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio)
         evidence, found = self.base_rates(say)
         happens = expit(ratio + self.moved)
@@ -262,8 +262,8 @@ class _Groups:
 
     def log_bayes_factor(self, line: Array, by_fit: Array) -> float:
         """Log Bayes factor of base rates by outcomes alone, with `by_fit`, against those by scores too, with `line`."""
-        scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
-        without = self.base_rates(self.outcomes_say(self.ratio(by_fit)))[0]
+        scores, outcomes = self.scores_say(self.bin_ratios(line)), self.outcomes_say(self.bin_ratios(line))
+        without = self.base_rates(self.outcomes_say(self.bin_ratios(by_fit)))[0]
         return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
 
 
@@ -302,7 +302,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
-    """P-value, (G,), of a score test that in each group scores, given the outcome, are distributed as in all groups."""
+    """P-value, (G,), of a score test: given the outcome, a group's scores are distributed as those of all groups."""
     from scipy.special import chdtrc
 
     counts, odds = data.counts * data.answered, np.exp(data.log_odds(line))

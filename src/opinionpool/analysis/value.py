@@ -130,7 +130,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """Panel with each expert's own features, as learned alone; its weights follow from these, and are not the fit's."""
+    """Panel with the features of each single expert in the fit; its weights follow from these, unlike the fit's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")

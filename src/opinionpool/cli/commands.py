@@ -71,8 +71,8 @@ def experts(reading: InputFiles, pooling: Pooling, writing: Writing, scores: boo
     accuracy     how much the expert knows: half the difference between the mean log-odds, corrected for bias
                  and calibration, of events that happened and of others; it is no percentage
     AUC          how often, of two events, the one that happened had the higher forecast
-    weight       what its log-odds, less prior and bias and large ones pulled in, are multiplied by if
-                 every expert gives a forecast
+    weight       what the expert's log-odds count for if every expert gives a forecast: a factor on them,
+                 after prior and bias are subtracted and large ones are pulled in
     from, to     the weight's 90% credible interval, given beliefs and outcomes
     CLASS        where weights differ between classes: the weight for that one; "weight" is then their mean
 
@@ -257,15 +257,15 @@ def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None)
 def rate(reading: InputFiles, by: str | None, labels: str, pooling: Pooling, writing: Writing) -> None:
     """Estimate which share of the events of each group happens, such as how many of a system's outputs are good.
 
-    Resolved events are counted. Open ones count by what the forecasts say, with a base rate of the group's own that is
-    estimated from them, not the one that the pool was learned with. Intervals hold what is unknown about that, about
-    the outcomes and about the experts. Events that share a column group, such as one item judged for two systems, are
+    Resolved events are counted. Open ones count by their probability, for which each group has a base rate of its own,
+    estimated from the forecasts, in place of the pool's prior. Intervals include the uncertainty about base rates,
+    outcomes and experts. Events with the same value in the column group, such as one item judged for two systems, are
     paired in differences.
 
     \b
     happens, from, to  the share of the group's events, and its 90% credible interval
     mean of answers    the mean of what the command pool answers
-    majority           the share on which more experts are for it than against it
+    majority           the share of events that most experts expect to happen
     Rogan-Gladen       that share, corrected by the majority's hits and false alarms on resolved events
     PPI++              the mean forecast, corrected by its mean error on the group's resolved events
 

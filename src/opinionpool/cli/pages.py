@@ -205,7 +205,7 @@ def open_page(
 
 
 def _data(reading: InputFiles | None, panel: str | None, model: str | None) -> tuple[PageData, Assessment | None]:
-    """What the page answers from (files, saved pool `model`), and its first assessment; None: the page chooses."""
+    """What the page answers from (files or a saved pool), and its first assessment; None for a default assessment."""
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.answer import PageData, Source
     from opinionpool.page.assessment import blank, with_beliefs

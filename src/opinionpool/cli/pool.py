@@ -66,7 +66,7 @@ class CommandPool:
 
     @property
     def reference(self) -> float | Array | None:
-        """Prior of events without their own: the given one or, if other events have their own, a loaded pool's."""
+        """Prior of events without their own: the given one; else, if other events have their own, a loaded pool's."""
         if self.loaded is None or self.prior is not None:
             return self.prior
         if self.forecasts.prior is None or self.state.prior is None:

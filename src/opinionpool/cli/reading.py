@@ -211,7 +211,7 @@ def _options_beside(file: str) -> str | None:
 
 
 def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> InputFiles:
-    """Files and options on reading: `own` from the command line, else from the file `file`; `topic` names a column."""
+    """Files and options on reading: `own` options of the command line win over those in `file`; `topic`: a column."""
     context = click.get_current_context()
     named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if topic is not None:
@@ -284,7 +284,7 @@ def read_parts(
 
 
 def _all_faults(reading: InputFiles, options: ReadOptions, error: TableError) -> TableError:
-    """Return `error` with all faults that prevent reading added, and with command lines that would read the files."""
+    """Return `error` with all other faults that prevent reading, and with command lines that would read the files."""
     from opinionpool.tables.diagnosis import diagnose
     from opinionpool.tables.engine import is_large
 

@@ -85,7 +85,7 @@ class PageData:
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """Classes of the saved pool; without a pool, of the file; without both, 0 and 1 for no and yes."""
+        """Classes of the saved pool; without a pool, of the file; with neither, 0 and 1 for no and yes."""
         if self.trained is not None:
             return self.trained.panel.classes
         return (0, 1) if self.forecasts is None else self.forecasts.classes
@@ -173,7 +173,7 @@ def _fit(forecasts: Forecasts, beliefs: Beliefs, prior: float | Array | None) ->
 
 
 def as_given(p: tuple[float, ...] | None) -> float | Array | None:
-    """Assessed probabilities as pools take them: one number, or an array (K,) with sum 1; None if `p` is None."""
+    """Assessed probabilities as pools take them: one number, or an array (K,) that sums to 1; None if `p` is None."""
     if p is None:
         return None
     return p[0] if len(p) == 1 else np.array(p) / math.fsum(p)
@@ -245,7 +245,7 @@ def _in_sample(a: Assessment, data: PageData, state: FittedPanel) -> tuple[Note,
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:
-    """Credible interval of the answer, by class, with base rate `rate`; None without forecasts, or if none is known."""
+    """Credible interval of the answer with base rate `rate`, by class; None if no forecast or no interval is known."""
     if why.interval is not None:
         return np.asarray(why.interval[0]), np.asarray(why.interval[1])
     if state.posterior is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):

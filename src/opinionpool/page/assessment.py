@@ -62,7 +62,7 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """An additional expert whom the user might ask: the AUC, and the correlation of errors with the others."""
+    """An additional expert whom the user might ask: AUC, and correlation of errors with those of the other experts."""
 
     auc: float = 0.8
     correlation: float = 0.3
@@ -304,7 +304,7 @@ def _question(a: Assessment, action: Action) -> Assessment:
 
 
 def _outcomes(a: Assessment, action: Action) -> Assessment:
-    """Assessment with new classes (`action`), and without forecasts, prior and base rate, which were about the old."""
+    """Assessment with the classes in `action`, and without forecasts, prior and base rate about the old classes."""
     labels = [one_line(part, "an outcome") for part in str(action.get("value", "")).split(",")]
     labels = [label for label in labels if label]
     if len(labels) > MOST_CLASSES or len(set(labels)) < len(labels):

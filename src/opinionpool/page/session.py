@@ -242,7 +242,7 @@ class Kept:
 
 
 class Keeper:
-    """Writer of a page's assessment, after each change, to the file of the option --keep, where others' stay."""
+    """Writer of a page's assessment to the file of --keep after each change; assessments of other pages stay."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path

@@ -129,7 +129,7 @@ def _help(inputs: PageInputs, term: str) -> Html:
 
 
 def headline(inputs: PageInputs, found: Answer) -> list[Block]:
-    """The answer, its interval, and how many independent experts would be as good as the panel."""
+    """Blocks with the answer, its interval, and how many independent experts would be as good as the panel."""
     why, parts, shown = found.why, list[Block](), inputs.shown
     assert shown is not None
     if not inputs.a.binary:
@@ -185,7 +185,7 @@ def reasons(inputs: PageInputs, found: Answer) -> list[Block]:
 
 
 def assessed(a: Assessment, found: Answer | None) -> list[Block]:
-    """Return a table of the beliefs about each expert, assessed or assumed, and sentences on beliefs about all."""
+    """Table of the beliefs about each expert, assessed or assumed, and sentences on the beliefs about all experts."""
 
     def shown(value: float, assumed: bool) -> str:
         return f"{value:.2f} (assumed)" if assumed else f"{value:.2f}"
@@ -230,7 +230,7 @@ RANGES = (
 
 
 def what_if(inputs: PageInputs) -> Html:
-    """Return the "What if" view: what moves the answer, a decision, and one more expert."""
+    """Return the "What if" view: effects on the answer, the decision whether to act, and one more expert."""
     if inputs.found is None:
         return rendered([markup("<h2>What if</h2>"), missing(inputs.trouble or "there is no answer yet")])
     lead = f"Each bar shows how the answer changes when one thing varies and all else stays. {RANGES}"
@@ -482,7 +482,7 @@ def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
 
 
 def every_class(inputs: PageInputs, found: Answer) -> list[PageInputs]:
-    """Copies of `inputs` that show each class in turn, the most probable first; of two classes, the second."""
+    """Copies of `inputs`, each showing one class, the most probable first; if K = 2, only one, of the second class."""
     if inputs.a.binary:
         return [replace(inputs, look=replace(inputs.look, about=1))]
     order = np.argsort(-found.why.probability, kind="stable").tolist()

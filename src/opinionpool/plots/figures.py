@@ -95,7 +95,7 @@ def family(
     title: str,
     every: int = 1,
 ) -> Axes:
-    """Draw curves (name, values (P,)) over `x`, with a marker at `every` so many points; `title` heads the legend."""
+    """Draw curves (name, values (P,)) over `x`, with a marker at one in `every` points; `title` heads the legend."""
     with styled():
         for place, (label, y) in enumerate(curves):
             shift = place * every // max(len(curves), 1)

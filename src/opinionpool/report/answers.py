@@ -188,7 +188,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
-    """Columns as `columns`, with a row for each void (annulled) event; `void` has the numbers of forecasts on them."""
+    """The same columns for void (annulled) events, a row for each; `void` has numbers of forecasts by event."""
     n = len(void)
     own: dict[str, Sequence[object]] = {"event": [*void], "experts": [*void.values()], "in_sample": [False] * n}
     own["status"] = ["void"] * n

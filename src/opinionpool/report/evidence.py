@@ -356,7 +356,7 @@ def method_section(f: ReportData) -> Section:
 
 
 def shares_words(members: Members) -> str:
-    """Return the sentence on the shares that weighted pool, average and single experts have in each answer."""
+    """Return the sentence on the shares of the weighted pool, the simple average and single experts in each answer."""
     pool, average, follow = (f"{share:.0%}" for share in members.shares)
     return (
         f"Of every answer, as a probability, {pool} is that of the weighted pool, {average} the simple average and "

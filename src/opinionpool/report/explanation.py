@@ -64,7 +64,7 @@ _ONE = {"age", "weight"}
 
 
 def _fields(why: Explanation) -> list[_Field]:
-    """Return those of `_FIELDS`, numbers shown for each forecast, that the explanation `why` has."""
+    """Return the numbers that are shown for each forecast (entries of `_FIELDS`) and that `why` has."""
     there = [each for each in _FIELDS if getattr(why, each.attribute) is not None]
     adding = [each for each in there if why.scale == "log-odds" or not each.log_odds]
     return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]

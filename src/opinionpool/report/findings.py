@@ -48,7 +48,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Missing:
-    """Reason why a part of the report cannot be computed; stands in the place of that part."""
+    """Reason why a part of the report cannot be computed; it is shown in place of that part."""
 
     reason: str
 
@@ -230,7 +230,7 @@ def _scores(
     *,
     learns: bool,
 ) -> tuple[Comparison | Missing, LearningCurve | Missing]:
-    """Pool's cross-validated comparison with others, and its learning curve; `Missing` if data are too few."""
+    """Cross-validated comparison of the pool with others, and its learning curve if it `learns`; or `Missing`."""
     cells = int(forecasts.resolved[forecasts.event_index].sum())
     # Many experts take long, however few their forecasts.
     most = ROUNDS if splits.repeats is None else min(ROUNDS, splits.repeats)

@@ -155,7 +155,7 @@ def rate_differences(found: Rates) -> list[Column]:
 
 
 def _bounded(p: float) -> str:
-    """Return a probability as text, at most "> 99.9%" and at least "< 0.1%", as the model decides what lies beyond."""
+    """Return a probability as text, at most "> 99.9%" and at least "< 0.1%": more digits depend on the model only."""
     return "> 99.9%" if p > 0.999 else "< 0.1%" if p < 0.001 else percent(p)
 
 
@@ -184,7 +184,7 @@ def assumed(found: Rates) -> str:
 
 
 def rates_section(f: ReportData) -> Section | None:
-    """Return the section on shares of events that happen, by topic or group; None without labels or open events."""
+    """Return the section on shares of events that happen, by topic or group; None without these or open events."""
     by = "topic" if f.forecasts.topics is not None else "group"
     labels = f.forecasts.topics if by == "topic" else f.forecasts.groups
     state = f.state

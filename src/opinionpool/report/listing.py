@@ -142,7 +142,7 @@ class Column:
 def with_limits(
     column: Column, low: Sequence[Any], high: Sequence[Any], show: Callable[[Any], str], spare: int = 0
 ) -> list[Column]:
-    """Return a column, and two with the lower and upper limits of its values, which `show` makes text."""
+    """Return a column, and two columns with lower and upper limits of its values, which `show` formats."""
     key, sign, label = column.key.partition(":")
     ends = ("low", low, "from"), ("high", high, "to")
     return [column, *(Column(f"{key}_{end}{sign}{label}", x, title, show, spare=spare) for end, x, title in ends)]
@@ -332,7 +332,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
-    """Column widths that fit into `room`: the widest text column is narrowed repeatedly, to `least`; numbers never."""
+    """Column widths that fit into `room`: the widest text column is narrowed, again and again, at most to `least`."""
     while room is not None and _total(widths) > room:
         narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
         if not narrowable:

@@ -76,7 +76,7 @@ def make_report(
 
 
 def report_page(found: ReportData) -> str:
-    """Return the report with these findings as an HTML page."""
+    """Return the report, with the data `found`, as an HTML page."""
     title = found.options.source.title
     sections = report_sections(found)
     names = ((each.anchor, each.title.partition(":")[0]) for each in sections)

@@ -189,7 +189,7 @@ def worth_columns(found: ExpertWorth) -> list[Column]:
 
 
 def worth_facts(found: ExpertWorth) -> dict[str, object]:
-    """Return facts for JSON on the value of the whole panel, which the rows of `worth_columns` do not have."""
+    """Return facts for JSON on the value of the whole panel; the rows of `worth_columns` have those on each expert."""
     like, independent = (None if gain is None else gain.score for gain in found.panel.more)
     gains = {"gain_from_one_like_these": like, "gain_from_one_independent": independent}
     first = [{"expert": name, "share": share} for name, share in found.order]
@@ -197,7 +197,7 @@ def worth_facts(found: ExpertWorth) -> dict[str, object]:
 
 
 def worth_lines(found: ExpertWorth) -> list[str]:
-    """Return lines for people on the value of the whole panel, which the table of `worth_columns` does not have."""
+    """Return lines for people on the value of the whole panel; the table of `worth_columns` is about each expert."""
     lines = [f"at a prior of {percent(float(found.panel.value.prior or 0.5))}", *together_lines(found.panel)]
     if len(found.adds) > 1:
         names = listed([name for name, _ in found.order], ASKED)
@@ -353,7 +353,7 @@ def _measured(f: ReportData) -> list[tuple[str, str]]:
 
 
 def redundant(errors: SharedErrors) -> list[list[str]]:
-    """Return groups of experts, by name, whose errors correlate so much that one says nearly all."""
+    """Return groups of experts, by name, whose errors correlate so much that one expert has nearly all information."""
     if len(errors.experts) < 2:
         return []
     return [[errors.experts[i] for i in group] for group in Dendrogram.of(errors.correlation).groups(REDUNDANT)]
