@@ -148,7 +148,7 @@ def together(state: Fitted) -> PanelWorth | None:
 
 @dataclass(frozen=True, eq=False)
 class ExpertWorth:
-    """What each expert of a panel of two classes adds to the panel's expected score, under ideal weights."""
+    """What each expert of a two-class panel adds to the panel's expected score, under the best possible weights."""
 
     panel: PanelWorth
     adds: tuple[float | None, ...]  # decrease of the expected score without each expert; None if not computed
