@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opinionpool.errors import CellError, LayoutError
-from opinionpool.tables.classes import Asked, NoOutcome, order_classes
+from opinionpool.tables.classes import ClassOptions, NoOutcome, order_classes
 from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.outcomes import settle
 from opinionpool.tables.table import read_frame
@@ -18,7 +18,7 @@ def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
     words = table.words(0)
     observed = [EventColumn(table, 0, words, np.arange(len(outcomes)))]
     events = [f"q{i}" for i in range(len(outcomes))]
-    found = settle(observed, events, stated, Asked(**asked), NoOutcome(missing))
+    found = settle(observed, events, stated, ClassOptions(**asked), NoOutcome(missing))
     return found.classes, found.outcomes.tolist(), {note.code: note.text for note in found.notes}
 
 
@@ -110,19 +110,19 @@ def test_classes_of_other_names_than_all_outcomes_have_no_remedy():
 
 
 def test_classes_that_are_numbers_are_in_their_order():
-    assert order_classes(["10", "9", "2"], Asked()) == ("2", "9", "10")
-    assert order_classes(["10", "0.5", "-1"], Asked()) == ("-1", "0.5", "10")
+    assert order_classes(["10", "9", "2"], ClassOptions()) == ("2", "9", "10")
+    assert order_classes(["10", "0.5", "-1"], ClassOptions()) == ("-1", "0.5", "10")
 
 
 def test_an_event_has_one_outcome_whichever_table_says_it():
     table, other = read_frame({"y": ["1", "0", ""]}), read_frame({"y": ["", "1"]})
     first = EventColumn(table, 0, table.words(0), np.array([0, 1, 1]))
-    assert settle([first], ["q", "r"], (), Asked()).outcomes.tolist() == [1, 0]
+    assert settle([first], ["q", "r"], (), ClassOptions()).outcomes.tolist() == [1, 0]
     second = EventColumn(other, 0, other.words(0), np.array([0, 1]))
     with pytest.raises(
         CellError, match=r"'r' has two values in column '\w+': '0' \(the table, row 1\) and '1' \(.* row 1\)"
     ):
-        settle([first, second], ["q", "r"], (), Asked())
+        settle([first, second], ["q", "r"], (), ClassOptions())
 
 
 def test_two_events_of_one_name_are_not_answers_of_experts():

@@ -32,9 +32,11 @@ TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lose", "
 
 
 def says_which(words: Words, events: Index, labels: Words) -> Mask | None:
-    """Return the mask of rows that say yes to their class; None unless `words` are yes and no, with one yes per event.
+    """Return the mask of rows whose class happened, by a yes in `words`; None if the words cannot be read so.
 
-    `events` has the event of each row and `labels` its class; both are below 0 where the row has none.
+    `words` has yes or no for each row: whether the row's class is the outcome of its event. `events` has the event of
+    each row and `labels` its class, both below 0 where the row has none. None if there are other words or no yes, or if
+    an event has two classes with yes.
     """
     if not {*map(key, words.values)} <= TRUTH - {*map(key, labels.values)}:
         return None
@@ -45,13 +47,13 @@ def says_which(words: Words, events: Index, labels: Words) -> Mask | None:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the user says of classes: the positive one, which probabilities are about, and all in their order."""
+class ClassOptions:
+    """The user's options on classes: the positive class, which a single probability is about, and all in order."""
 
     positive: str | None = None  # the class that probabilities are about
     classes: tuple[str, ...] = ()  # all classes in order; empty if not given
 
-    def about(self, written: str) -> Asked:
+    def about(self, written: str) -> ClassOptions:
         """Return a copy with `written` as the positive class; raise an error if the user named another one."""
         if self.positive is not None and key(self.positive) != key(written):
             raise fault("positive-of-one", written=written, positive=self.positive)
@@ -81,7 +83,7 @@ def key(word: str) -> str:
 
 
 def _family(words: Collection[str]) -> tuple[str, str] | None:
-    """Negative and positive class if `words` are such a pair, as no and yes, or x no and x yes, are; else None."""
+    """Return (negative, positive) if `words` are two opposites, as no and yes, or rain no and rain yes; else None."""
     heads = {word.rpartition(" ")[0] for word in words}
     head = f"{heads.pop()} ".lstrip() if len(heads) == 1 else ""
     pairs = ((f"{head}{no}", f"{head}{yes}") for no, yes in FAMILIES if not head or len(yes) > 1)
@@ -105,12 +107,12 @@ class Matcher:
         return None if position < 0 else position
 
 
-def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
+def order_classes(written: Sequence[str], asked: ClassOptions) -> tuple[object, ...]:
     """K >= 2 classes `written` in a table, in the order in `asked`, else sorted; of two, the positive one is last.
 
-    >>> order_classes(["draw", "home", "away"], Asked())
+    >>> order_classes(["draw", "home", "away"], ClassOptions())
     ('away', 'draw', 'home')
-    >>> order_classes(["yes", "no"], Asked()), order_classes(["1", "0"], Asked())
+    >>> order_classes(["yes", "no"], ClassOptions()), order_classes(["1", "0"], ClassOptions())
     (('no', 'yes'), (0, 1))
     """
     ordered = sorted(written, key=_place)
@@ -141,10 +143,13 @@ def _number(label: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
-    """Return `asked`, completed by the classes `written` in a wide table if they are three or more, not all numbers.
+def as_listed(asked: ClassOptions, written: Sequence[str], *, long: bool) -> ClassOptions:
+    """Return `asked` with all classes as the headers of a wide table list them, if the user names no class.
 
-    >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
+    `written` are these classes; unless they are three or more, and not all numbers, `asked` is returned unchanged, as
+    it is for a `long` table.
+
+    >>> as_listed(ClassOptions(), ["low", "medium", "high"], long=False).classes
     ('low', 'medium', 'high')
     """
     if long or asked.classes or asked.positive is not None or len(written) < 3 or None not in map(_number, written):
@@ -152,11 +157,13 @@ def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
     return replace(asked, classes=tuple(written))
 
 
-def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
-    """Return the negative and positive class, from the words `seen` among outcomes (by `key`) and the user's `asked`.
+def two_classes(seen: Mapping[str, str], asked: ClassOptions) -> tuple[object, ...]:
+    """Return the negative and the positive class from the outcomes `seen` and the user's options on classes.
 
-    >>> two_classes({"yes": "Yes"}, Asked()), two_classes({}, Asked("rain")), two_classes({}, Asked())
-    (('No', 'Yes'), ('not rain', 'rain'), (0, 1))
+    `seen` has the spelling of each outcome, by its `key`.
+
+    >>> two_classes({"yes": "Yes"}, ClassOptions()), two_classes({}, ClassOptions("rain"))
+    (('No', 'Yes'), ('not rain', 'rain'))
     """
     known = dict(seen)
     wanted = [*asked.classes, asked.positive] if asked.classes or len(seen) < 2 else []
@@ -186,8 +193,8 @@ def _way(word: str) -> str:
     return "If it means that an event is not resolved, say --missing-value, if void, --void-value"
 
 
-def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:
-    """Two classes, the positive one last: the user's, else by its meaning (yes, won), else `first`."""
+def _with_positive(labels: Sequence[str], asked: ClassOptions, first: str | None = None) -> tuple[object, ...]:
+    """Return the two classes, the positive one last: that which the user names, else a word such as yes or `first`."""
     keys = [key(label) for label in labels]
     family = _family(keys)
     if asked.positive is not None:
@@ -233,12 +240,12 @@ class NoOutcome:
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Usual words and the user's; words that are `missing` or `classes` mean void only if `void` has them."""
+        """Return the usual words and the user's; `void`, and usual words not in `missing` or `classes`, mean void."""
         unknown, own = (frozenset(bare(word.strip().lower()) for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 
     def beside(self, words: Collection[str]) -> NoOutcome:
-        """Copy without "invalid" and the like, if `words` has one other word: then these two may be the classes.
+        """Return a copy in which words such as "invalid" may be a class, if `words` has a single other word.
 
         >>> ["invalid" in USUAL.beside(words).void for words in ({"valid", "invalid"}, {"yes", "invalid"})]
         [False, True]
@@ -249,7 +256,7 @@ class NoOutcome:
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
     def coded(self, words: Collection[str], classes: Collection[str] = ()) -> NoOutcome:
-        """Return a copy with -1 as missing, if -1 is no class, and the column's other `words` are 0, or 0 and 1.
+        """Return a copy in which -1 means missing, if the other `words` are 0, or 0 and 1, and no class is -1.
 
         >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes"})]
         [True, True, False, False]
@@ -268,7 +275,7 @@ USUAL = NoOutcome()
 
 
 def none_remedies(word: str) -> list[Mapping[str, object]]:
-    """Return options that declare `word` missing or void; empty if it is a word such as yes and lost."""
+    """Return the options that declare `word` missing or void; none if it says what happened, such as yes or lost."""
     unknown: list[Mapping[str, object]] = [{"missing_values": (word,)}]
     void: list[Mapping[str, object]] = [{"void_values": (word,)}]
     if key(word) in TRUTH:
@@ -304,7 +311,7 @@ class EventOptions:
 
     @classmethod
     def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
-        """Options of each event, in the order in which its rows name them; `event`, `label`: positions, by row."""
+        """Options of each event, in the order of its rows; `event` and `label` are positions, one for each row."""
         keys, first = np.unique(event * len(labels) + label, return_index=True)
         owner = keys // max(len(labels), 1)
         sizes = np.bincount(owner, minlength=events)

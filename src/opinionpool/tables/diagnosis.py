@@ -40,7 +40,7 @@ class Fault:
 
     @property
     def harm(self) -> int:
-        """Rank of the fault's first remedy by the harm of a wrong value, the most harmful first; -1 without remedy."""
+        """Rank of the option in the first remedy: 0 if a wrong value of it would harm most; -1 without a remedy."""
         names = [name for remedy in self.remedies[:1] for name in remedy]
         return min(map(_ORDER.index, names), default=-1)
 

@@ -62,7 +62,7 @@ def check_columns(name: str, columns: int) -> None:
 
 
 def check_cells(name: str, rows: int, columns: int, written: int) -> None:
-    """Raise an error if `rows` x `columns` cells are far more than are `written` (cells or bytes) in file `name`."""
+    """Raise an error if `rows` x `columns` is far more than `written`: the cells or bytes that the file `name` has."""
     if rows * columns > max(CELLS, SPARSE * written):
         raise fault("too-many-cells", file=name, rows=rows, columns=columns)
 
@@ -139,7 +139,7 @@ MEMORY = "400MB"
 
 
 def engine() -> ModuleType:
-    """Return DuckDB's compiled module, which loads fast or, if it cannot be imported, the whole package."""
+    """Return DuckDB's compiled module, which loads fast; if it cannot be imported, the whole package."""
     try:
         return import_module("_duckdb")
     except ImportError:
@@ -147,7 +147,10 @@ def engine() -> ModuleType:
 
 
 def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
-    """Return a connection that reads only the file `path`; its database is in memory or, new if `again`, on `disk`."""
+    """Return a connection that may read only `path`; its database is in memory or in a file on `disk`.
+
+    With `again`, the file is another than that of an earlier connection.
+    """
     database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
     connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
     if disk is not None:

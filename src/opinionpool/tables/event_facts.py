@@ -17,7 +17,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import EventOptions, Matcher
 from opinionpool.tables.engine import check_cells
 from opinionpool.tables.layout import Layout
-from opinionpool.tables.melt import Melted, Reading
+from opinionpool.tables.melt import CellReader, Melted
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.roles import TEXT
 from opinionpool.tables.statements import Distinctions, LongRows, active_until, fold_rows
@@ -30,7 +30,7 @@ from opinionpool.text import shown
 def one_per_key(
     values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
 ) -> tuple[Index, tuple[int, int] | None]:
-    """Return each key's first row with a value, (count,), and two rows of one key with different values, if there are.
+    """Return each key's first row with a value, (count,), and two rows of one key whose values differ, or None.
 
     `present` marks rows with a value. `keys` are 0 to count - 1, -1 for no key; a key without a value has first row -1.
 
@@ -147,9 +147,10 @@ class Facts:
         return None if np.isnat(times).all() else times
 
     def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
-        """Return the time at which each event's answer is wanted: its end or `as_of`, the earlier; None if unknown.
+        """Return the time at which each event's answer is wanted: its end or, if earlier, `as_of`; None if all unknown.
 
-        `ahead` is --horizon: the time is so long before the end. Of open events (outcome < 0), it is `as_of`.
+        With `ahead` (--horizon), the answer is wanted so long before the end. For open events (outcome < 0) the time is
+        `as_of`.
         """
         ends = self.ends if ahead is None else self.ends - ahead
         # An open event may close long after it is answered.
@@ -166,7 +167,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Spans:
-    """First and last time by what happens, such as "events close"; spans of parts of a table can be added."""
+    """First and last time of each thing that happens, such as "events close"; spans of a table's parts can be added."""
 
     ends: Mapping[str, tuple[str, str]]
 
@@ -188,25 +189,25 @@ def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
     return [finding("times", spans=known)] if known.ends else []
 
 
-def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, reading: Reading) -> Facts:
-    """Return the facts on all events; `columns(role)` has the columns with a role, such as topic, of both tables."""
+def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, reader: CellReader) -> Facts:
+    """Return the facts on all events; `columns(role)` has a role's columns in the tables of forecasts and outcomes."""
     texts, notes = _texts(columns(TEXT), rows.events)
-    closes, closing = _ends_of("closes", columns("closes"), rows, reading)
-    resolved, resolving = _ends_of("resolved_at", columns("resolved_at"), rows, reading)
+    closes, closing = _ends_of("closes", columns("closes"), rows, reader)
+    resolved, resolving = _ends_of("resolved_at", columns("resolved_at"), rows, reader)
     what = [word for word, ended in (("close", closing), ("are resolved", resolving)) if ended]
     notes += [finding("closing-days", what=" and ".join(what))] if what else []
     groups, topics = (_labels(columns(role), rows.events) for role in ("group", "topic"))
     return Facts(closes, resolved, bool(columns("resolved_at")), texts, groups, topics, tuple(notes))
 
 
-def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reading: Reading) -> tuple[Times, bool]:
+def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reader: CellReader) -> tuple[Times, bool]:
     """Each event's time of `role` (closes or resolved_at), (events,), and whether dates were read as ends of days."""
     clocked = rows.time is not None and not midnights(rows.time).all()
     found = np.full(len(rows.events), "NaT", dtype="datetime64[us]")
     ended = False
     # What a table of outcomes says comes first.
     for each in reversed(columns):
-        values = reading.times(each.table, each.column, role)
+        values = reader.times(each.table, each.column, role)
         days = each.words.expand(np.array([bool(_DAY.search(word)) for word in each.words.values], dtype=bool), False)
         if clocked or not (days | np.isnat(values)).all():
             days &= midnights(values) & ~np.isnat(values)
@@ -243,7 +244,7 @@ def prior_of_events(
     melted: Melted,
     row_events: Index,
     classes: tuple[object, ...],
-    reading: Reading,
+    reader: CellReader,
     options: EventOptions | None,
 ) -> Array | None:
     """Return the prior of each event, (events,) or (events, K), from columns of priors; None if there are none.
@@ -264,7 +265,7 @@ def prior_of_events(
         return None
     else:
         parts, size = [(column, np.zeros(rows, dtype=np.intp))], 1
-    values = np.concatenate([_read_priors(long_rows.table, i, reading) for i, _ in parts])
+    values = np.concatenate([_read_priors(long_rows.table, i, reader) for i, _ in parts])
     columns = [
         EventColumn.of(long_rows.table, i, np.where((row_events >= 0) & (of >= 0), row_events * np.intp(size) + of, -1))
         for i, of in parts
@@ -288,20 +289,20 @@ def prior_of_events(
         expires=None,
     )
     options = options or EventOptions.shared(melted.written, classes, len(long_rows.events))
-    folded, probabilities, _ = fold_rows(written, options, reading.half_units)
+    folded, probabilities, _ = fold_rows(written, options, reader.half_units)
     prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
     prior[folded.event] = probabilities
     return prior if probabilities.shape[1] > 2 else prior[:, 1]
 
 
-def _read_priors(table: Table, column: int, reading: Reading) -> Array:
+def _read_priors(table: Table, column: int, reader: CellReader) -> Array:
     """Return a column of prior probabilities, (rows,), NaN where blank; raise if one is 0 or 1."""
-    plain = table.numbers([column], reading.rules.missing_words)[0]
-    written = reading.written(table, column, plain)
+    plain = table.numbers([column], reader.rules.missing_words)[0]
+    written = reader.written(table, column, plain)
     if written is not None:
         check_prior(table, column, written)
-    values = reading.probabilities(table, column, plain)
-    if reading.rules.percent and table.names[column] in reading.log.tiny:
+    values = reader.probabilities(table, column, plain)
+    if reader.rules.percent and table.names[column] in reader.log.tiny:
         raise tiny_column(table, column, by_name=False)
     certain = (values == 0) | (values == 1)
     if certain.any():
@@ -311,7 +312,7 @@ def _read_priors(table: Table, column: int, reading: Reading) -> Array:
 
 
 def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
-    """Forecasts made before their event ended, and by --as-of and --horizon; and notes on those left out."""
+    """Return the forecasts made in time (before the event's end, --as-of and --horizon), and notes on the others."""
     table, made = long_rows.table.name, long_rows.time
     asked = request.history or request.as_of is not None or request.horizon is not None
     if asked and made is None and by.names:
@@ -403,7 +404,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class ActiveForecasts:
-    """Forecasts in force in each of S intervals, each from one change of an event's forecasts to the next."""
+    """Forecasts in force in S intervals; the intervals of an event lie between changes of the forecasts on it."""
 
     long_rows: LongRows  # one number for each expert, interval and class; the events are the intervals
     event: Index  # (S,); the event of each interval
@@ -454,7 +455,7 @@ def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
 
 
 def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
-    """Event, start and stop, (S,) each, of the intervals between changes; a forecast holds from `begin` to `until`."""
+    """Event, start and stop, (S,) each, of the intervals between changes; `begin` and `until`: of each forecast."""
     end = ends.astype(np.int64)
     moments = np.concatenate([begin, until])
     of = np.concatenate([event, event])

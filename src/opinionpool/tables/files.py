@@ -46,7 +46,7 @@ _FOREIGN = (
 
 
 def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileSource:
-    """File `source` as the engine can read it: copied into `workspace`, and converted to UTF-8, if it must be.
+    """Return `source` as a file that the engine can read: if necessary, a copy in `workspace`, in UTF-8.
 
     ``"-"`` is standard input. Text that is UTF-8 throughout is read as UTF-8 even if `encoding` is another.
     """
@@ -105,7 +105,7 @@ def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
 
 
 def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSource:
-    """Return a JSON file that begins with an object as the engine can read it: its lines, or the table in it."""
+    """Return a JSON file that begins with an object, with one row in each line; `how` ends the note on its format."""
     plain = replace(source, notes=(finding("format", format="JSON lines" + how), *source.notes))
     try:
         with source.lines() as text:
@@ -260,7 +260,7 @@ def _object(text: str) -> Row | None:
 
 
 def is_row(document: Row) -> bool:
-    """Whether a JSON object is one row, not a table: some value is neither list nor object, none is a list of objects.
+    """Whether a JSON object is one row, and not a whole table: it has a plain value, and no list of objects.
 
     >>> is_row({"event": "q1", "ann": 0.5}), is_row({"rows": [{"event": "q1"}]}), is_row({"ann": [0.5], "bob": [0.7]})
     (True, False, False)
@@ -275,7 +275,7 @@ def _row_lists(document: Row) -> list[str]:
 
 
 def rows_of(name: str, document: Row, known: Callable[[str], bool]) -> tuple[list[Row], str]:
-    """Return the rows in a JSON object, and a description of how it has them; `known` tells if a name is a header.
+    """Return the rows of the table in a JSON object, and words for its form; `known` tells whether a text is a header.
 
     >>> rows_of("f", {"data": [{"event": "q1"}], "next": None}, bool)
     ([{'event': 'q1'}], "rows under the key 'data'")
@@ -360,7 +360,7 @@ def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
 
 
 def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> FileSource:
-    """Return a text file as the engine can read it: separator, header, lines above it; `how`: words for the note."""
+    """Return a text file with its separator, header and number of lines above the header; `how` ends the note on it."""
     whole = len(head) < HEAD
     if not whole and b"\n" not in head:
         with open_binary(path, gzipped) as file:
@@ -421,7 +421,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...], float]:
-    """Separator by which most records are as wide as the header, the header, and the share of these records."""
+    """Separator by which most records have as many fields as the header; the header; and the share of such records."""
     best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
     for delimiter in [separator] if separator else _DELIMITERS:
         records: list[list[str]] = []

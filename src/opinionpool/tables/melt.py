@@ -39,7 +39,7 @@ from opinionpool.text import listed, shown
 
 @dataclass
 class Melted:
-    """Long form of a table, a row for each number that an expert gave, beside the event and class of each table row."""
+    """Long form of a table, a row for each number that an expert gave; and the class of each row of the table."""
 
     long_rows: LongRows
     row_labels: Index  # (rows,); the class of each row of a long table with classes, else 0
@@ -47,8 +47,8 @@ class Melted:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How the cells of a table are read (options, units, scales), with a log of what was converted, and notes."""
+class CellReader:
+    """Reader of a table's cells by the user's options, units and scales; it logs conversions and collects notes."""
 
     options: ReadOptions
     rules: NumberRules
@@ -64,7 +64,7 @@ class Reading:
         named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """Column as fractions, (rows,); `plain`: its numbers; `named`: its expert; `units`: the unit of each row."""
+        """Return a column as fractions, (rows,); arguments as for `read_probabilities`."""
         before = len(self.log.percent)
         values = read_probabilities(table, column, plain, self.rules, self.log, named, units)
         if units is None and not np.isnan(values).all():
@@ -139,20 +139,20 @@ def merged(words: Words) -> Words:
     return Words(words.expand(position, BLANK), values, words.trimmed)
 
 
-def _expert_words(table: Table, column: int, reading: Reading) -> Words:
+def _expert_words(table: Table, column: int, reader: CellReader) -> Words:
     """Expert of each row; if the user asks for it, names that hardly differ are merged."""
     words = table.words(column)
-    if not reading.options.merge_names:
+    if not reader.options.merge_names:
         return words
     found = merged(words)
     if len(found.values) < len(words.values):
         lost = len(words.values) - len(found.values)
-        reading.notes.append(finding("merged-names", count=lost))
+        reader.notes.append(finding("merged-names", count=lost))
     return found
 
 
 def _of_files(experts: Words, files: Words, single: bool) -> Words:
-    """Expert of each row if files have experts of their own: "FILE EXPERT", or "FILE" if there is a `single` one."""
+    """Expert of each row where files have their own: "FILE EXPERT", or "FILE" if all files name a `single` expert."""
     codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
     used = np.unique(codes[codes != BLANK])
     names = [file if single else f"{file} {expert}" for file in files.values for expert in experts.values]
@@ -201,7 +201,7 @@ def _has_single_labels(event: Index, label: Index) -> bool:
     return len(np.unique(pairs[:, 0])) == len(pairs) > 0
 
 
-def _sources(table: Table, layout: Layout, events: Words, reading: Reading) -> tuple[list[_Source], list[str]]:
+def _sources(table: Table, layout: Layout, events: Words, reader: CellReader) -> tuple[list[_Source], list[str]]:
     """Return the columns of forecasts, each with the event, expert and class of its rows, and all classes' labels.
 
     Each file has experts of its own if rows of several files, without times, have the same event, expert and class.
@@ -211,25 +211,25 @@ def _sources(table: Table, layout: Layout, events: Words, reading: Reading) -> t
     names = [str(expert or table.names[columns[0]]) for expert, _ in cells]
     experts = [Words(constant(np.intp(0)), [name]) for name in names]
     if by_row := "expert" in layout.roles:
-        experts = [_expert_words(table, layout.roles["expert"], reading)] * len(columns)
+        experts = [_expert_words(table, layout.roles["expert"], reader)] * len(columns)
     about = layout.verdicts or [layout.roles[role] for role in ("class", "verdict") if role in layout.roles][:1]
     classes = list(dict.fromkeys(label for _, label in cells if label is not None))
     labels = [Words(constant(np.intp(classes.index(label) if label else 0)), classes) for _, label in cells]
     if about:
-        labels = _labels([table.words(column) for column in about], "class" in layout.roles, reading.rules)
+        labels = _labels([table.words(column) for column in about], "class" in layout.roles, reader.rules)
         classes = list(labels[0].values)
     of_events = [replace(events, codes=constant(np.intp(i))) if layout.events else events for i in range(len(columns))]
     found = [_Source(*each) for each in zip_longest(columns, of_events, experts, labels, about)]
-    files = table.files() if reading.options.duplicates is None and "time" not in layout.roles else None
+    files = table.files() if reader.options.duplicates is None and "time" not in layout.roles else None
     if files is not None and any(each.repeats(table, files) for each in found):
-        reading.notes.append(finding("experts-of-files", files=files.values))
+        reader.notes.append(finding("experts-of-files", files=files.values))
         single = not by_row and len({*names}) == 1
         found = [replace(each, expert=_of_files(each.expert, files, single)) for each in found]
     return found, classes
 
 
 def _labels(columns: Sequence[Words], by_class: bool, rules: NumberRules) -> list[Words]:
-    """Return columns of classes unchanged (`by_class`), or columns of verdicts with shared codes that ignore case."""
+    """Return columns of classes as they are (`by_class`), or columns of verdicts with one list of words for all."""
     if by_class:
         return list(columns)
     spelled: dict[str, str] = {}
@@ -241,14 +241,14 @@ def _labels(columns: Sequence[Words], by_class: bool, rules: NumberRules) -> lis
     return [Words(each.expand(own, BLANK), [*spelled.values()]) for each, own in zip(columns, found, strict=True)]
 
 
-def melt(table: Table, layout: Layout, events: Words, reading: Reading) -> Melted:
+def melt(table: Table, layout: Layout, events: Words, reader: CellReader) -> Melted:
     """Return the long form of a table: a row for each number in its columns of forecasts."""
-    sources, classes = _sources(table, layout, events, reading)
+    sources, classes = _sources(table, layout, events, reader)
     experts = {id(each.expert): each.expert for each in sources}.values()
-    kept = choose([name for each in experts for name in each.values], reading.options)
-    plain = table.numbers([each.column for each in sources], reading.rules.missing_words)
+    kept = choose([name for each in experts for name in each.values], reader.options)
+    plain = table.numbers([each.column for each in sources], reader.rules.missing_words)
     if layout.long or layout.wide:
-        _check_units(table, layout, sources, plain, kept, reading)
+        _check_units(table, layout, sources, plain, kept, reader)
     position = {name: i for i, name in enumerate(kept)}
     parts: list[dict[str, npt.NDArray[Any]]] = []
     for i, source in enumerate(sources):
@@ -258,23 +258,23 @@ def melt(table: Table, layout: Layout, events: Words, reading: Reading) -> Melte
             expert = who.expand(codes, BLANK)
         if who.values and (expert == BLANK).all():
             continue
-        value = _values(table, layout, source, plain[i], reading)
+        value = _values(table, layout, source, plain[i], reader)
         present, plain[i] = ~np.isnan(value), None
         source.check_names(table, layout, present)
         if layout.long and "time" in layout.roles:
             # A blank may take back what was forecast before; what a user calls no answer does not.
-            present = ~named_missing(table, source.column, reading.rules)
+            present = ~named_missing(table, source.column, reader.rules)
         present &= (source.event.codes != BLANK) & (expert != BLANK)
         parts.append(_part(source, expert, value, present, every=len(sources) == 1 and bool(present.all())))
     if not kept and "expert" in layout.roles:
         header = shown(table.names[layout.roles["expert"]])
         raise LayoutError(f"{table.name}: no row names an expert in column {header}")
     arrays = {name: _joined(parts, name) for name in ("event", "expert", "label", "value", "rows", "column")}
-    _note_ids(reading, None if layout.events else events, sources[0].expert)
+    _note_ids(reader, None if layout.events else events, sources[0].expert)
     chosen = arrays.pop("rows")
     rows = chosen if len(chosen) == len(arrays["value"]) else None
     times: dict[str, Any] = {
-        role: reading.times(table, layout.roles[role], role)[slice(None) if rows is None else rows]
+        role: reader.times(table, layout.roles[role], role)[slice(None) if rows is None else rows]
         for role in ("time", "expires")
         if role in layout.roles
     }
@@ -287,19 +287,19 @@ def melt(table: Table, layout: Layout, events: Words, reading: Reading) -> Melte
     return Melted(withdrawn_only(found), label, classes)
 
 
-def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None, reading: Reading) -> Array:
-    """Column as fractions, (rows,), NaN if blank: by the scale or the unit of each row's expert."""
+def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None, reader: CellReader) -> Array:
+    """Column as fractions, (rows,), NaN if blank; each number is read by the scale or unit of its row's expert."""
     who, column = source.expert, source.column
     if layout.long or not source.label.values or layout.verdicts:
-        levels = read_levels(table, column, who.values, who.codes, reading.rules)
+        levels = read_levels(table, column, who.values, who.codes, reader.rules)
         if levels is not None:
             return levels
     named = who.values[0] if layout.wide and len(who.values) == 1 else None
-    return reading.probabilities(table, column, plain, named, units_of_rows(who.values, who.codes, reading.rules))
+    return reader.probabilities(table, column, plain, named, units_of_rows(who.values, who.codes, reader.rules))
 
 
 def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bool) -> dict[str, npt.NDArray[Any]]:
-    """Fields of `LongRows`, by name, for the rows in the mask `present`; "rows" is empty if `every` row is there."""
+    """Fields of `LongRows`, by name, for the rows in the mask `present`; "rows" is empty if these are `every` row."""
     rows = slice(None) if every else np.flatnonzero(present).astype(np.int32)
     found = {"event": source.event.codes, "expert": expert, "label": source.label.codes, "value": value}
     found = {name: of[rows] for name, of in found.items()}
@@ -309,7 +309,7 @@ def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bo
 
 
 def _both(verdicts: list[str], table: Table, source: _Source) -> list[str]:
-    """Return two verdicts: those there are, or the only one and its opposite; raise an error if there are more."""
+    """Return two verdicts: `verdicts`, with the opposite of a single one added; raise an error if there are more."""
     if len(verdicts) > 2:
         name = table.names[source.column if source.about is None else source.about]
         raise LayoutError(
@@ -333,11 +333,11 @@ def _check_units(
     sources: Sequence[_Source],
     plain: Sequence[Numbers | None],
     kept: Sequence[str],
-    reading: Reading,
+    reader: CellReader,
 ) -> None:
-    """Raise an error unless the numbers of the experts `kept` are in one unit, where the user says nothing of units."""
-    rules, names = reading.rules, {*kept}
-    found, raw = Written(table), replace(reading, rules=replace(reading.rules, percent=False))
+    """Raise an error if the experts `kept` whose unit the user does not give have numbers of different units."""
+    rules, names = reader.rules, {*kept}
+    found, raw = Written(table), replace(reader, rules=replace(reader.rules, percent=False))
     for source, numbers in zip(sources, plain, strict=True):
         written, who = raw.written(table, source.column, numbers), source.expert
         own = [name in names and name not in rules.units and not scale_of(rules.scales, name) for name in who.values]
@@ -346,10 +346,10 @@ def _check_units(
     found.check(columns=layout.wide, every=layout.long or not layout.unused, percent=rules.percent)
 
 
-def _note_ids(reading: Reading, events: Words | None, experts: Words) -> None:
+def _note_ids(reader: CellReader, events: Words | None, experts: Words) -> None:
     trimmed = sum(words.trimmed for words in (events, experts) if words is not None)
     if trimmed:
-        reading.notes.append(finding("trimmed", count=trimmed))
+        reader.notes.append(finding("trimmed", count=trimmed))
     nameless = 0 if events is None else int((events.codes == BLANK).sum())
     if nameless:
-        reading.notes.append(finding("no-event", count=nameless))
+        reader.notes.append(finding("no-event", count=nameless))

@@ -17,7 +17,7 @@ from opinionpool.text import shown, suggestion, toml
 if TYPE_CHECKING:
     import numpy as np
 
-    from opinionpool.tables.classes import Asked, NoOutcome
+    from opinionpool.tables.classes import ClassOptions, NoOutcome
     from opinionpool.tables.units import NumberRules
 
 # Rules for which of several forecasts by one expert on one event counts.
@@ -74,7 +74,7 @@ class Option(NamedTuple):
 
 
 def _option(kind: str, text: str, **more: Any) -> Any:  # noqa: ANN401 - the default of a field
-    """Dataclass field of an option in `ReadOptions`; the arguments are those of `Option`."""
+    """Return the dataclass field of an option in `ReadOptions`; the arguments describe the option, as in `Option`."""
     metadata = {"option": Option(kind, text, **more)}
     if kind == "pairs":
         return field(default_factory=dict, metadata=metadata)
@@ -333,11 +333,11 @@ class ReadOptions:
             object.__setattr__(self, "as_of", as_time(self.as_of, "--as-of (as_of)", self.dates))
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ClassOptions:
         """What the user says of classes: the positive class, and all classes in order."""
-        from opinionpool.tables.classes import Asked
+        from opinionpool.tables.classes import ClassOptions
 
-        return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
+        return ClassOptions(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
 
     @property
     def several(self) -> dict[str, tuple[str, ...]]:
@@ -375,7 +375,7 @@ class ReadOptions:
         return NoOutcome.of(missing, tuple(map(str, self.void_values)), classes)
 
     def revised(self, remedy: Remedy) -> ReadOptions:
-        """Return a copy changed by `remedy`: options that repeat, and `where`, are extended, others replaced."""
+        """Return a copy changed by `remedy`: it adds to options that may repeat and to `where`, and replaces others."""
         changes: dict[str, Any] = {}
         for name, value in remedy.items():
             kind, before = OPTIONS[name].kind, getattr(self, name)
@@ -416,7 +416,7 @@ OPTIONS: dict[str, Option] = {
 
 
 def in_python(text: str) -> str:
-    """Return what the command-line options in a message are in Python, each once; "" if there are none.
+    """Return how the command-line options in a message are written in Python, each once; "" if there are none.
 
     >>> in_python("say --scale gpt=1-5, --percent or --exclude 'no judge'; --column ROLE=NAME gives a role")
     "In Python: scale={'gpt': '1-5'}, percent=True, exclude=['no judge'], columns={'ROLE': 'NAME'}"

@@ -18,7 +18,7 @@ from opinionpool.labels import FAMILIES, UNRESOLVED, Options, option_slots
 from opinionpool.scales import Scale
 from opinionpool.tables.classes import (
     USUAL,
-    Asked,
+    ClassOptions,
     EventOptions,
     Matcher,
     NoOutcome,
@@ -65,7 +65,7 @@ _Outcome = tuple[EventColumn, int, str]
 
 
 def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
-    """Return columns of outcomes without "Resolved", with grades as 0 or 1 (--at-least), and levels as on the scale."""
+    """Return columns of outcomes without "Resolved", grades as 0 or 1 (--at-least), levels as the scale spells them."""
     scales, scale = request.rules.scales, request.rules.scale
 
     def level(word: str) -> str:
@@ -98,7 +98,7 @@ def settle(
     observed: Sequence[EventColumn],
     events: Sequence[str],
     written: Sequence[str],
-    asked: Asked,
+    asked: ClassOptions,
     without: NoOutcome = USUAL,
     classes: tuple[object, ...] | None = None,
     scale: Scale | None = None,
@@ -141,7 +141,7 @@ def settle(
 def _find_classes(
     observed: Sequence[EventColumn],
     written: Sequence[str],
-    asked: Asked,
+    asked: ClassOptions,
     without: NoOutcome,
     scale: Scale | None,
 ) -> tuple[object, ...]:
@@ -158,8 +158,8 @@ def _find_classes(
     return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
 
 
-def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple[object, ...] | None:
-    """Levels of `scale` as classes, or its two ends if outcomes are only these; None if outcomes are others."""
+def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: ClassOptions) -> tuple[object, ...] | None:
+    """Return the classes if outcomes are levels of `scale`: all, or the two ends if only these occur; else None."""
     words = {word for *_, word in cells}
     keys, ends = {*map(key, words)}, (scale.levels[0], scale.levels[-1])
     if (
@@ -186,7 +186,7 @@ def _preference(words: Iterable[str], scale: Scale | None) -> Scale | None:
 def _outcomes_among(
     observed: Sequence[EventColumn], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
 ) -> list[_Outcome]:
-    """Distinct words of outcomes without ties and words for "no outcome", unless these name a class in `written`."""
+    """Distinct words of outcomes, without ties and "no outcome"; a word that names a class in `written` stays."""
     known = Matcher(written)
     return [
         (column, code, word)
@@ -206,7 +206,7 @@ def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
 
 
 def _check_binary(cells: Sequence[_Outcome]) -> None:
-    """Raise an error if outcomes are numbers other than 0 and 1 (or 1 and one more), or words beside yes and no."""
+    """Raise an error if outcomes are numbers that are not two codes such as 0 and 1, or words beside yes and no."""
     keys = {key(word) for *_, word in cells}
     if len(keys) == 2 and "1" in keys and "0" not in keys and all(each.removeprefix("-").isdigit() for each in keys):
         return
@@ -246,7 +246,7 @@ def _column_of_options(column: EventColumn) -> str | None:
 
 
 def _grade(words: Sequence[str]) -> str:
-    """Return the grade to propose for success, the first in the upper half of 3 or more integers to 10; else ""."""
+    """Return the least grade above the middle, to propose for success, of three or more integers up to 10; else ""."""
     numbers = {int(word) for word in words if word.isdigit() and int(word) <= 10}
     return str((min(numbers) + max(numbers)) // 2 + 1) if len(numbers) > 2 else ""
 
@@ -310,7 +310,7 @@ def _encode(
 
 
 def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Each row's position (-1: blank) in a list of pairs (event, word's code), this list, and rows by pair."""
+    """Each row's position (-1: blank) in a list of distinct pairs (event, code of word); the list; and rows by pair."""
     codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
     if shared:
         return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()
@@ -347,10 +347,10 @@ def _notes(
 
 
 def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[Index, Mask, list[Note]]:
-    """Return each event's outcome, and whether it is void (annulled), as known at `cutoff`, (events,) each, and notes.
+    """Return each event's outcome and whether it is void (annulled), (events,), both as known at `cutoff`; and notes.
 
-    Known are outcomes resolved by `cutoff`; in tables without times of resolution, those of events that do not close
-    after it. An event annulled at an unknown time was open until it closed.
+    An outcome is known if it was resolved by `cutoff`; in a table without times of resolution, if its event does not
+    close later. An event annulled at an unknown time counts as open until it closes.
     """
     if cutoff is None:
         return settled.outcomes, settled.void, list(settled.notes)
@@ -373,11 +373,12 @@ def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tu
 
 
 def find_options(
-    melted: Melted, row_events: Index, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
+    melted: Melted, row_events: Index, layout: Layout, rule: str | None, asked: ClassOptions, counting: LongRows
 ) -> EventOptions | None:
     """Return the options (answers to choose from) of each event; None if all events share their classes.
 
-    Options are from the forecasts that may count, `counting`; of events without any, from all rows.
+    Options come from the forecasts in `counting`, those that may count; of events without any, from all rows. `rule` is
+    what the user says: "event" for own options, "shared" for shared classes, or None.
     """
     long_rows = melted.long_rows
     if rule == "event" and not (layout.long and melted.written):
@@ -406,7 +407,7 @@ def find_options(
 
 
 def _options_met(labels: Index, row_events: Index, counting: LongRows) -> tuple[Index, Index]:
-    """Event and label, (P,) each, of forecasts in `counting` and, for events without any there, of table rows."""
+    """Event and class label, (P,) each, of forecasts in `counting`; for events without any, of rows of the table."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False
@@ -485,7 +486,7 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
-    """Return what helps to choose columns in a table of outcomes: its headers and, if found, events and outcomes."""
+    """Return what a table of outcomes has that helps to read forecasts: headers and, if found, events and outcomes."""
     try:
         roles = _roles(table, request.keys, names)
     except LayoutError:

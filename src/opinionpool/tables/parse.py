@@ -31,7 +31,7 @@ from opinionpool.tables.event_facts import (
     with_silence,
 )
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
-from opinionpool.tables.melt import Melted, Reading, melt
+from opinionpool.tables.melt import CellReader, Melted, melt
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.outcomes import (
     TIED,
@@ -64,16 +64,16 @@ _HEAD, _MORE = 1 << 14, 64
 
 
 class TableReader:
-    """Reader of an open table, and of a table of outcomes, in stages; each result is computed when it is first used.
+    """Reader of a table of forecasts, and of a table of outcomes, in stages; each result is computed when first used.
 
-    Results that are known before, as `profile` and `layout` of a part of a table, and its `classes`, may be given.
+    Results that are known already, such as the `profile` and `layout` of a table for a part of it, may be given.
     """
 
     # Properties that each stage computes.
     _FOUND: ClassVar = {
         "columns": ("profile",),
         "roles": ("layout",),
-        "cells": ("rules", "reading", "events", "joined", "observed", "melted", "facts"),
+        "cells": ("rules", "cell_reader", "events", "joined", "observed", "melted", "facts"),
         "times": ("timed", "options", "settled", "prior", "placed"),
         "choice": ("chosen", "counts", "forecasts"),
     }
@@ -104,7 +104,7 @@ class TableReader:
 
     @cached_property
     def request(self) -> ReadOptions:
-        """Options as given, with a scale for a column of verdicts such as yes and no if no other forecasts exist."""
+        """Options as given; with a scale for a column of words such as yes and no, if these are the only forecasts."""
         asked = self.asked
         found = None if asked.rules.scales else self.profile.verdicts(asked.columns)
         if found is None:
@@ -115,7 +115,7 @@ class TableReader:
 
     @cached_property
     def layout(self) -> Layout:
-        """Layout of the table: the column of each role, such as event, expert or outcome."""
+        """Layout of the table: the column of each role, that is, of what it holds, such as event, expert or outcome."""
         profile, request, other = self.profile, self.request, self.other
         names = () if other is None else other.names
         own = {role: name for role, name in request.keys.items() if name in self.table.names or name not in names}
@@ -147,16 +147,16 @@ class TableReader:
 
     @cached_property
     def rules(self) -> NumberRules:
-        """Rules for reading numbers; in a long table, the scale of the column of forecasts is all experts'."""
+        """Rules for reading numbers; in a long table, a scale given for the column of forecasts is for all experts."""
         rules, names = self.request.rules, self.table.names
         column = names[self.layout.roles["probability"]] if self.layout.long else ""
         others = {name: scale for name, scale in rules.scales.items() if name != column}
         return replace(rules, scales={ALL: rules.scales[column], **others}) if column in rules.scales else rules
 
     @cached_property
-    def reading(self) -> Reading:
-        """How cells are read, with a log of how numbers were converted to probabilities."""
-        return Reading(self.request, self.rules)
+    def cell_reader(self) -> CellReader:
+        """Reader of the table's cells, with a log of how numbers were converted to probabilities."""
+        return CellReader(self.request, self.rules)
 
     @cached_property
     def events(self) -> Words:
@@ -184,7 +184,7 @@ class TableReader:
 
     @cached_property
     def observed(self) -> list[EventColumn]:
-        """Columns of outcomes in both tables; where a row is about one class, yes becomes the class, no a blank."""
+        """Columns of outcomes in both tables; where one says yes or no to a row's class, with that class or a blank."""
         found, of_class = as_asked(self.columns("outcome"), self.request), self.layout.roles.get("class")
         if of_class is None or not found or found[0].table is not self.table:
             return found
@@ -200,7 +200,7 @@ class TableReader:
         table, layout, names = self.table, self.layout, self.table.names
         if not table.part:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
-        found = melt(table, layout, self.events, self.reading)
+        found = melt(table, layout, self.events, self.cell_reader)
         refuse_summaries(table, layout, found.long_rows.experts, self.request.include)
         # Of the experts in a part of a table nothing follows.
         units, scales = self.request.units, () if table.part else self.request.scale
@@ -216,11 +216,11 @@ class TableReader:
     @cached_property
     def facts(self) -> Facts:
         """Facts on events: closing and resolution times, texts, groups and topics."""
-        return read_facts(self.columns, self.melted.long_rows, self.reading)
+        return read_facts(self.columns, self.melted.long_rows, self.cell_reader)
 
     @cached_property
     def by(self) -> Distinctions:
-        """Columns that may say which of several forecasts counts; times only if no column is the forecast's time."""
+        """Columns that may say which of an expert's forecasts on an event counts; times only if none has that role."""
         layout, look, time = self.layout, self.profile, self.layout.roles.get("time")
         unused, times = [look.columns[i] for i in layout.unused], list[Column]()
         if time is None and "time" not in self.request.keys:
@@ -233,7 +233,7 @@ class TableReader:
 
     @cached_property
     def timed(self) -> tuple[LongRows, Sequence[Note]]:
-        """Forecasts made before their event ended, by --as-of and --horizon, and notes on those left out as late."""
+        """Forecasts made in time (before the event's end, --as-of and --horizon), and notes on those left out."""
         return in_time(self.melted.long_rows, self.request, self.facts, self.by)
 
     @cached_property
@@ -263,17 +263,17 @@ class TableReader:
     def prior(self) -> Array | None:
         """Prior probability of each event, (events,) or (events, K); None without columns of priors."""
         classes, rows = self.settled.classes, self.events.codes
-        return prior_of_events(self.layout, self.melted, rows, classes, self.reading, self.options)
+        return prior_of_events(self.layout, self.melted, rows, classes, self.cell_reader, self.options)
 
     @cached_property
     def placed(self) -> LongRows:
-        """Forecasts made in time, with 1 - p for p where the order of two things, or the scale, is reversed."""
+        """Forecasts made in time, with 1 - p for p where a scale, or the order of two things shown, is reversed."""
         rows = _by_place(self.timed[0], self.layout, self.settled.classes, self.request.duplicates)
         return _towards(rows, self.settled.classes, self.rules)
 
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
-        """One row for each expert and event, the probabilities, (M,) or (M, K) if K > 2, and notes on rows left out."""
+        """One row for each expert and event; the probabilities, (M,) or (M, K) if K > 2; and notes on rows left out."""
         request, facts = self.request, self.facts
         ends = facts.asked(request.as_of, self.settled.outcomes, request.horizon)
         rows, repeated = one_each(self.placed, request.duplicates, self.by, ends)
@@ -282,12 +282,12 @@ class TableReader:
         return rows, probabilities, (*repeated, *expired, *folded)
 
     def _ordered(self, rows: LongRows) -> tuple[LongRows, Array, Sequence[Note]]:
-        """Row for each forecast, sorted by event and expert, its probabilities, (M,) or (M, K) if K > 2, and notes."""
+        """Return a row for each forecast, by event and expert, probabilities, (M,), or (M, K) if K > 2, and notes."""
         request, classes = self.request, len(self.settled.classes)
         if rows.classes:
             flags, written = (request.drop_incomplete, request.normalise), self.melted.written
             options = self.options or EventOptions.shared(written, self.settled.classes, len(rows.events))
-            rows, table, notes = fold_rows(rows, options, self.reading.half_units, *flags)
+            rows, table, notes = fold_rows(rows, options, self.cell_reader.half_units, *flags)
             return rows, table if classes > 2 else np.ascontiguousarray(table[:, 1]), notes
         if not rows.in_order:
             rows = rows.select(np.argsort(rows.pair, kind="stable"))
@@ -303,7 +303,7 @@ class TableReader:
         """Numbers of extreme probabilities among each expert's forecasts, void events left out."""
         rows, void = self.chosen[0], self.known[1]
         rows = rows.select(~void[rows.event]) if void.any() else rows
-        return ForecastCounts.of(rows, self.request.percent, self.reading.log.marked)
+        return ForecastCounts.of(rows, self.request.percent, self.cell_reader.log.marked)
 
     @cached_property
     def forecasts(self) -> Forecasts:
@@ -352,9 +352,9 @@ class TableReader:
             *self.table.notes,
             *layout_notes(self.layout, self.table.names, self.by.names, hint),
             *time_notes(timed, self.facts),
-            *self.reading.log.notes(),
+            *self.cell_reader.log.notes(),
             *verdicts,
-            *self.reading.notes,
+            *self.cell_reader.notes,
             *alike_notes(rows.experts, self.events.values),
             *formula_notes([*self.events.values, *rows.experts]),
             *(self.joined.notes if self.joined else ()),
@@ -393,7 +393,7 @@ class TableReader:
 
 
 def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -> Forecasts:
-    """Return `forecasts` without events of fewer than two options; its field `void` has those on void events."""
+    """Return `forecasts` without events of fewer than two options, and with void events moved to the field `void`."""
     if options is not None:
         known = options.sizes >= 2
         notes = [options.note, *([] if known.all() else [finding("no-options", count=int((~known).sum()))])]
@@ -406,7 +406,7 @@ def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -
 
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> LongRows:
-    """Forecasts with 1 - p for p where a verdict is "first" or "second" and B was shown before A."""
+    """Forecasts with 1 - p for p where a verdict is for the "first" or "second" of A and B, and B was shown first."""
     order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
     if order is None and not things:
         return long_rows
@@ -436,7 +436,7 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], ru
 
 
 def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
-    """Positions in `unused` of columns that exchange words with a later one, as those of two compared models do."""
+    """Positions in `unused` of columns with the same words as a later one, in other rows, as names of two models."""
     of = {place: table.words(place) for place in unused}
     return [
         one
@@ -447,7 +447,7 @@ def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
 
 
 def _refuse_letters(long_rows: LongRows, by: int) -> None:
-    """Raise an error if most verdicts contradict each other where, for one expert and event, column `by` differs."""
+    """Raise an error if an expert's verdicts on an event mostly contradict each other where column `by` differs."""
     at, pair, side = long_rows.table.words(by).codes[long_rows.row], long_rows.pair, np.sign(long_rows.value - 0.5)
     order = np.lexsort((at, pair))
     one, other = order[:-1], order[1:]
@@ -464,7 +464,7 @@ def _names_place(words: Words) -> Mask:
 
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
-    """Return `long_rows` with 1 - p for p by experts whose scale rises towards the first class."""
+    """Return `long_rows` with 1 - p for p where an expert's scale rises towards the first of two classes."""
     turned, _ = facing(long_rows.experts, rules.scales, classes)
     if not turned.any():
         return long_rows

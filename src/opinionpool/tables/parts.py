@@ -38,7 +38,7 @@ CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class _Tally(Words):
-    """Column with a row for each distinct word of another column; `tallies`: its rows there, `firsts`: the first."""
+    """Column with one row for each distinct word of another column, and that word's first row and number of rows."""
 
     tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
     firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
@@ -74,14 +74,14 @@ class PartNotes:
         self._found: dict[tuple[str, str], Note] = {}
 
     def add(self, notes: Iterable[Note]) -> None:
-        """Add the notes on one part to the sums."""
+        """Add the notes on one part of the table to those on the earlier parts, by adding up their counts."""
         for note in notes:
             key = note.code, note.kind if isinstance(note, Finding) else note.text
             before = self._found.get(key)
             self._found[key] = before + note if isinstance(note, Finding) and isinstance(before, Finding) else note
 
     def all(self, **totals: int) -> tuple[Note, ...]:
-        """Return the notes on the whole table; `totals` has, by a note's code, the number of all cases."""
+        """Return the notes on the whole table; `totals` has, by code of note, the total of which it counts a part."""
         return tuple(
             note.out_of(totals[note.code]) if isinstance(note, Finding) and note.code in totals else note
             for note in self._found.values()
@@ -110,7 +110,7 @@ class Parts:
         percent: dict[int, tuple[bool, int]] = {}  # whether a column is in per cent, and a row that says so
         self.counts, self.read = None, PartNotes()
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
-            for column, own in reader.reading.percent.items():
+            for column, own in reader.cell_reader.percent.items():
                 before, where = percent.setdefault(column, (own, first))
                 if before != own:
                     both = {"one": place(self.table, where), "other": place(self.table, first)}

@@ -138,7 +138,7 @@ def open_tables(
     progress: Callable[[float], None] | None = None,
     on_disk: bool = False,
 ) -> Iterator[tuple[Table, Table | None]]:
-    """Open the tables of forecasts and outcomes; a condition of --where applies to the first that has its columns.
+    """Open the tables of forecasts and outcomes; each condition in --where is for the first that has its columns.
 
     `on_disk` is as for `open_file`.
     """
@@ -162,7 +162,7 @@ def _applies(where: str, table: Table) -> bool:
 
 
 def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
-    """Return the table with a column for each composite key in `options`, parts of which the table `other` may have.
+    """Return the table with a column for each composite key, whose columns may in part be in the table `other`.
 
     If `optional`, a key is left out where some of its columns are in neither table.
     """
@@ -213,7 +213,7 @@ def open_file(
 
 
 def _concatenated(tables: Sequence[Table], by_name: bool) -> Table:
-    """Return several tables as one; if `by_name`, with a column of experts, each named after a file."""
+    """Return the rows of several tables as one table; if `by_name`, a column of experts has the name of each file."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     first, columns = tables[0], [*names, "expert"] if by_name else names
     connection = connect("", None, False)
@@ -351,7 +351,7 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool
 
 
 def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> Table:
-    """Table in a Parquet file, whose columns are read from the file unless rows are `copied` to the engine."""
+    """Return the table in a Parquet file; its rows are `copied` to the engine, or else read when they are needed."""
     options = "binary_as_string = true, hive_partitioning = false"
     scan = f"SELECT * FROM read_parquet(?, {options})"
     described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []

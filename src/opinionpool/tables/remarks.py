@@ -33,7 +33,7 @@ _LOW = 0.01 + 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ForecastCounts:
-    """Numbers of extreme values in each expert's forecasts; those of a table's parts can be added."""
+    """Numbers of forecasts by each expert that are 0, 1 or extreme; the counts of two parts of a table can be added."""
 
     experts: Sequence[str]
     by_class: bool  # whether a forecast has a number for each class

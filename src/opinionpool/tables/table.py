@@ -81,7 +81,7 @@ class Words:
         return Words(self.expand(found, BLANK), list(values), self.trimmed)
 
     def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
-        """Return each row's value, or those of `rows`, from `values`, one for each word; `blank` for blank cells."""
+        """Return each row's value (or that of `rows`) from `values`, one for each distinct word; `blank` if blank."""
         codes = self.codes if rows is None else self.codes[rows]
         return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
 
@@ -100,7 +100,7 @@ class Numbers(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Table in the engine (DuckDB), or consecutive rows of it; a column is meant by its position."""
+    """Table in the engine (DuckDB), or consecutive rows of one; methods take a column's position."""
 
     source: FileSource
     connection: duckdb.DuckDBPyConnection
@@ -187,7 +187,7 @@ class Table:
             self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
 
     def _found(self, column: int) -> Words:
-        """Column as words; if the table has many rows, its words are found by the hashes of cells."""
+        """Return the column as words; in a table of many rows, equal cells are recognised by their hashes."""
         cell = self._cell(column)
         place = None
         if self.rows >= _MANY:
@@ -230,7 +230,7 @@ class Table:
         return f"c{column}" if column < len(self.types) and self.is_text(column) else self.text(column)
 
     def text(self, column: int) -> str:
-        """SQL for a column as text, without the apostrophe before formulas; of a composite key, its columns joined."""
+        """SQL for a column as text, less an apostrophe before formulas; a composite key has its columns joined."""
         if column >= len(self.types):
             parts = [f"trim({self.text(part)}, {SPACE})" for part in self.keys[column - len(self.types)]]
             blank = " OR ".join(f"coalesce({part}, '') = ''" for part in parts)
@@ -249,7 +249,7 @@ class Table:
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
-        """Return `rows` rows, from row `first`, as a table with its own connection; `known`: words of columns."""
+        """Return the `rows` rows from row `first` as a table with its own connection; `known` has words by column."""
         cursor = self.connection.cursor()
         return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
 
@@ -361,7 +361,7 @@ def encode(cells: Iterable[str | None]) -> Words:
 
 
 def tidied(cells: list[str | None], place: Index) -> Words:
-    """Return a column as words, from its distinct `cells` and each row's position (`place`) among these."""
+    """Return a column as words, trimmed; `cells` are its distinct cells, `place` has each row's position among them."""
     if None not in cells and "" not in cells and list(map(str.strip, cast("Sequence[str]", cells))) == cells:
         return Words(place, cast("list[str]", cells))
     words: dict[str, int] = {}

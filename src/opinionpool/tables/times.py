@@ -211,7 +211,7 @@ def _formatted(word: str, form: str) -> datetime:
 
 
 def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
-    """Function from a number to its time (a count of days or seconds, or 20250301), and a description of this."""
+    """Return a function that turns numbers (counts of days or seconds, or 20250301) into times, and the form's name."""
     if all(len(word) == 8 and "19000101" <= word <= "21001231" for word in numbers):
         return (lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
     values = [float(word) for word in numbers]
@@ -232,7 +232,7 @@ def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
 
 
 def _of_days(word: str) -> datetime:
-    """Return the time of a spreadsheet's day number, to the minute, second or millisecond by its number of digits.
+    """Return the time of a spreadsheet's day number, rounded to minutes, seconds or milliseconds by its decimals.
 
     >>> _of_days("46040.958333"), _of_days("46040.5")
     (datetime.datetime(2026, 1, 18, 23, 0), datetime.datetime(2026, 1, 18, 12, 0))

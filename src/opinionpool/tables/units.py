@@ -103,7 +103,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
 def _a_scale(
     place: tuple[Table, int, int], of: Mapping[str, str], ends: tuple[int, int], *ways: Options, out: str = ""
 ) -> OpinionPoolError:
-    """Error for levels of scales in the cell `place`; `of`: scale by expert or "*"; `ends`: extremes."""
+    """Error for levels in the cell `place`; `of` has the scale by expert ("*": all), `ends` the extreme levels."""
     scales = list(dict.fromkeys(of.values()))
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
@@ -142,9 +142,9 @@ def _counts(values: Array) -> bool:
 
 
 def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> npt.NDArray[np.int8] | None:
-    """Return each row's unit, that of its expert: 1 for per cent, 0 for fractions, -1 for no unit, (rows,).
+    """Return the unit of each row's expert, (rows,): 1 for per cent, 0 for fractions, -1 if none is given.
 
-    None if no expert has a unit; `codes`, (rows,), are positions of experts, -1 for nobody.
+    None if no expert has a unit; `codes`, (rows,), are positions in `experts`, -1 for nobody.
     """
     if not set(experts) & set(rules.units):
         return None
@@ -153,7 +153,7 @@ def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> n
 
 
 class Written:
-    """What each expert's numbers look like as written (their `Spread`), from which units and scales are checked."""
+    """Kind and range of each expert's numbers as they are written (a `Spread`), to check units and scales."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -163,9 +163,10 @@ class Written:
         self._every = True  # whether no expert was left out
 
     def add(self, column: int, values: Array, who: Words, own: Sequence[bool], percent: bool) -> None:
-        """Add `values`, the numbers of a column, NaN where blank, of the experts in `who` that the mask `own` selects.
+        """Add `values`, a column's numbers, NaN where blank: those of the experts in `who` whom the mask `own` marks.
 
-        If `percent`, only of experts with at most 5% of their numbers above 10, which may be levels of a scale.
+        If `percent`, experts with more than 5% of their numbers above 10 are left out, as these are no levels of a
+        scale.
         """
         if len(who.values) > 1 and not (np.abs(values) > 1 + OVERSHOOT).any():
             return
@@ -189,7 +190,7 @@ class Written:
         """Raise an error if numbers are levels or odds, or percentages of some experts and fractions of others.
 
         `columns` is whether each expert has a column, `every` whether the table has no further columns, `percent`
-        whether the user takes all for percentages: a few numbers are then of no scale.
+        whether the user says that all are percentages; a few numbers are then not taken for levels.
         """
         kinds = {name: each.kind for name, each in self._spreads.items()}
         percentages = [name for name, kind in kinds.items() if kind == "percentages"]
@@ -215,7 +216,7 @@ class Written:
             self._check_units(columns)
 
     def _check_units(self, columns: bool) -> None:
-        """Raise an error if some experts' numbers are percentages, others' fractions; `columns`: each has a column."""
+        """Raise an error if some experts gave percentages, others fractions; `columns`: whether each has a column."""
         able = {name: each for name, each in self._spreads.items() if each.low >= 0 and each.high <= 100}
         large = [name for name, each in able.items() if each.above > each.inside]
         small = [name for name, each in able.items() if each.inside and not each.above]
@@ -234,7 +235,7 @@ class Written:
 
 
 def check_prior(table: Table, column: int, written: Array) -> None:
-    """Raise an error if most of `written`, the priors in a column (rows,) without a unit, are in (1, 100]."""
+    """Raise an error if most of `written`, (rows,), the priors in a column without a unit, are above 1 (up to 100)."""
     known = Spread.of(written)
     if known.above > known.inside and known.high <= 100:
         name = table.names[column]
@@ -243,7 +244,7 @@ def check_prior(table: Table, column: int, written: Array) -> None:
 
 
 def tiny_column(table: Table, column: int, by_name: bool) -> OpinionPoolError:
-    """Error for a column of percentages, none above 1; the header (`by_name`) or --percent makes it one."""
+    """Return the error that asks if numbers up to 1 are percentages, as the header (`by_name`) or --percent says."""
     place, name = Place(table.name), table.names[column]
     fraction = Remedy({"units": {name: "fraction"}})
     if by_name:
@@ -464,7 +465,7 @@ def _not_a_number(
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, int], rules: NumberRules) -> None:
-    """Raise an error if, by `marks`, numbers of a column are with and without %, or with commas and points."""
+    """Raise an error if only some numbers of a column have %, or decimal marks differ; `marks` has a code by mark."""
     name = table.names[column]
 
     def cells(*ways: str) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class _Condition:
         return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
     def _column(self, node: ast.expr) -> str:
-        """Return the SQL of the column with which a comparison begins; an error if it is none."""
+        """Return the SQL of the column that begins a comparison; raise an error if `node` is no column."""
         kind, sql = self._operand(node)
         if kind != "column":
             raise ArgumentError(f"--where: a comparison begins with a column; {_FORM}")
