@@ -135,7 +135,7 @@ class NestedCorrelation:
         return np.array(solved[::-1]).reshape(value.shape)
 
     def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
-        """Sums by event over pairs i, j of forecasts, to estimate ρ: of (R_ij/ρ) `values`_i · `values`_j; (R_ij/ρ)²."""
+        """By event, sums over pairs i, j of forecasts, with r = R_ij/ρ: of r `values`_i · `values`_j, and of r²."""
         products, squares = np.zeros(events), np.zeros(events)
         for rows, cells, present in padded_cells(event, events):
             order, here, level, sign = self._places(present, expert[cells])

@@ -80,7 +80,7 @@ class Trimmed(Pool):
     uses_prior = False
 
     def check(self, classes: int, trim: float = TRIM) -> Parameters:  # noqa: ARG002
-        """Return the fraction `trim` to cut off at each end, after checking it, as the parameters of the pool."""
+        """Return the pool's only parameter, the fraction `trim` to cut off at each end, after checking it."""
         return {"trim": number(trim, "trim, the fraction cut off at each end,", 0, 0.5)}
 
     def combine(self, contrast: Contrasts, trim: float) -> Array:
@@ -99,7 +99,7 @@ class Median(Trimmed):
     options = MappingProxyType({})
 
     def check(self, classes: int, trim: float = 0.5) -> Parameters:  # noqa: ARG002
-        """Return the parameters of the pool: `trim` = 0.5, the fraction at which a trimmed mean is the median."""
+        """Return the pool's only parameter, `trim` = 0.5; with this fraction the trimmed mean is the median."""
         return {"trim": 0.5}
 
 
@@ -151,7 +151,7 @@ def _weighted_medians(values: Array, weight: Array) -> Array:
 
 
 def _rank_shares(count: npt.NDArray[np.intp], trim: float) -> Array:
-    """Return the weight of each rank in the trimmed mean of `count` (T,) sorted forecasts, (T, most forecasts)."""
+    """Return the weights of sorted forecasts in a trimmed mean of `count` (T,) forecasts, (T, most forecasts)."""
     n = count[:, None]
     # Beyond half of the others, only the middle one or two are left, and they count equally.
     cut = np.minimum(trim * n, np.maximum(n - 1, 0) // 2)

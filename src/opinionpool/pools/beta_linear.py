@@ -57,7 +57,7 @@ class BetaLinear(Pool):
         return {"weights": None if weights is None else check_shares(weights), "a": a, "b": b}
 
     def combine(self, contrast: Contrasts, weights: Array | None, a: float, b: float) -> Array:
-        """Log-odds of the transformed weighted means, (T, 1), computed so that neither end is lost to rounding."""
+        """Log-odds of the transformed weighted means, (T, 1), accurate for means near 0 and near 1."""
         p = weighted_sums(contrast.shares(weights), contrast.probabilities)
         tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
         return logodds.prior_log_ratios(np.maximum(tails, _TINY))
@@ -170,7 +170,7 @@ class _Loss:
     given: Array  # (N,), weights where they are not learned
 
     def weights(self, x: Array) -> Array:
-        """Return the experts' weights, (N,), at the point `x` of the search."""
+        """Return the experts' weights, (N,), at the point `x` = (log a, log b and, if learned, log weights)."""
         if len(x) == 2:
             return self.given
         raised = np.exp(x[2:] - x[2:].max())
@@ -194,13 +194,13 @@ class _Loss:
         return z, total, some
 
     def by_logs(self, logs: Array, z: Array) -> Array:
-        """Derivatives (2,) of the loss by log a and log b, of the beta transform; `z` are the linear pool's answers."""
+        """Derivatives (2,) of the loss by `logs` = (log a, log b), if the linear pool's answers are `z`."""
         sides = _STEP * np.eye(2)
         risen = [self.share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
         return np.array(risen) / (2 * _STEP) + self.penalty * logs
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return the loss at the point `x` of the search, and its gradient."""
+        """Return the loss at the point `x` = (log a, log b and, if learned, log weights), and its gradient."""
         from scipy.special import betaln
 
         logs, weights, share = x[:2], self.weights(x), self.share
@@ -219,7 +219,7 @@ class _Loss:
 
 
 def _minimum(loss: _Loss, start: Array) -> Array:
-    """Return a local minimum of `loss`, by L-BFGS-B from `start`."""
+    """Return a point (log a, log b, ...) of a local minimum of `loss`, found by L-BFGS-B from `start`."""
     from scipy.optimize import minimize
 
     bounds = [(-_FARTHEST, _FARTHEST)] * 2 + [(None, None)] * (len(start) - 2)

@@ -156,7 +156,7 @@ def fit_from(
 
 
 def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
-    """Notes for users: constant experts, given weights (if `fixed`), leakage (if `learns`), contrary forecasts."""
+    """Notes for users on constant experts, contrary forecasts, given weights (if `fixed`), leakage (if `learns`)."""
     problem = sample.problem
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")
@@ -190,7 +190,7 @@ def sample_size(state: Fitted) -> int | None:
 
 
 def in_sample_note(state: Fitted) -> Note:
-    """Return the note that an answer is in-sample: it may depend on the event's own outcome."""
+    """Return the note that an answer is in-sample: the fit may have used the event's own outcome."""
     used = sample_size(state)
     text = "the pool has learned from its outcome"
     if used is not None:

@@ -91,7 +91,7 @@ class FittedPool:
         return answers
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
-        """Return the prior to use, `prior` or if None that of the fit, in the form that `pool` takes."""
+        """Return the prior to start from: `prior`, or if that is None the prior of the fit."""
         return prior_or_learned(prior, self.prior)
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:  # noqa: ARG002 - as `FittedPanel` has it

@@ -120,7 +120,7 @@ class Independent(LogOddsPool):
         return contrast.present.astype(np.float64)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """No parameters, as nothing is learned; notes warn of experts with equal forecasts or correlated errors."""
+        """Return no parameters, as nothing is learned; add notes on equal forecasts and on correlated errors."""
         _note_equal(sample)
         r, error = _shared_errors(sample)
         if r > max(CORRELATED, 3.0 * error):
@@ -239,7 +239,7 @@ class Extremized(LogOddsPool):
 
 
 def _intercept(fit: LogisticFit) -> float | Array:
-    """Intercept of a logistic fit as pools take it: a number for two classes, else log-odds by class, (K,)."""
+    """Return a logistic fit's intercept for users: a number for two classes, else centred log-probabilities (K,)."""
     intercept = logodds.public_log_odds(fit.intercept)
     return intercept if intercept.ndim else float(intercept)
 

@@ -39,7 +39,7 @@ class Option(NamedTuple):
 
 
 class Pool(ABC):
-    """Abstract base class of all pools; a subclass needs a `title`, and `combine`, its rule for forecasts present."""
+    """Abstract base class of all pools; a subclass has a `title`, and a method `combine` that pools forecasts."""
 
     title: ClassVar[str]  # name of the pool in texts
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})  # by the name that `fit_pool` takes
@@ -52,7 +52,7 @@ class Pool(ABC):
     scale: ClassVar[str | None] = None  # {"log-odds", "probability"}: unit in which the answer is a sum; None if no sum
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Return the parameters for `combine`, checked; here `weights` as shares, if the pool has that option."""
+        """Return the parameters of `combine`, checked; in this class, `weights` as shares if the pool has weights."""
         known = {"weights"} & self.options.keys()
         if unknown := parameters.keys() - known:
             raise TypeError(f"the {self.title} has no parameter {', '.join(sorted(unknown))}")
@@ -64,7 +64,7 @@ class Pool(ABC):
         """Log-ratios (T, K - 1) of pooled probabilities of T events with forecasts; `parameters` are from `check`."""
 
     def fit(self, sample: TrainingEvents, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Return the parameters learned from `sample`; here the options themselves, as nothing is learned."""
+        """Return the parameters learned from `sample`; in this class the options, as nothing is learned."""
         if options.get("weights") is not None:
             options["weights"] = check_shares(sample.given_weights(options["weights"]))
         return options

@@ -77,7 +77,7 @@ class TrainingEvents:
         return self.forecasts.outcomes[self.rows]
 
     def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
-        """Return the arrays `part(contrasts, outcomes)` of blocks of events, concatenated, (T, *shape)."""
+        """Return `part(contrasts, outcomes)` of all events, (T, *shape); `part` is called for one block at a time."""
         prior = logodds.public_probabilities(self.priors)
         batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes, floor=self.floor)
         result = np.empty((len(self.rows), *shape))
@@ -103,7 +103,7 @@ class TrainingEvents:
             raise ArgumentError(f"the {pool} pool is for two classes, and these forecasts {have}")
 
     def nothing(self, assumed: str) -> bool:
-        """True if there is no event to learn from; add a note on this and what is `assumed`, or on a single outcome."""
+        """True if no event can be learned from, with a note on what is `assumed`; adds a note on a single outcome."""
         if len(self.rows) == 0:
             what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
@@ -130,11 +130,11 @@ class TrainingEvents:
         return np.asarray(self.present.any(axis=0))
 
     def note_constant(self, what: str) -> None:
-        """Add a note that names experts whose forecasts never vary, and says `what` follows."""
+        """Add a note that names experts whose forecasts never vary; its text ends in the consequence `what`."""
         self.notes.extend(constant_notes(self.experts, self.constant, what))
 
     def note_unused(self, what: str) -> None:
-        """Add a note that names experts without a forecast in the sample, and says `what` follows."""
+        """Add a note that names experts without a forecast in the sample; its text ends in the consequence `what`."""
         self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
 
     def given_weights(self, weights: Weights) -> Array:

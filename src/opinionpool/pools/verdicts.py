@@ -88,7 +88,7 @@ class Majority(Pool):
         return logodds.prior_log_ratios(answers)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """Return the share of events on which the majority was right, if `EVENTS` more events had the rate `RIGHT`."""
+        """Share of events with a right majority, after adding `EVENTS` events with a right one in a share `RIGHT`."""
         if sample.nothing(f"a majority is taken to be right in {RIGHT:.0%}"):
             return {"right": RIGHT}
         hit = sample.collect(lambda c, y: np.take_along_axis(votes(_counts(c)), y[:, None], axis=1)[:, 0])
@@ -136,7 +136,7 @@ class DawidSkene(Pool):
         return {"specificity": found[0], "sensitivity": found[1], "rate": number(rate, "rate", 0, 1)}
 
     def combine(self, contrast: Contrasts, specificity: Array, sensitivity: Array, rate: float) -> Array:
-        """Log-odds that the event happens given the verdicts, (T, 1); `rate` is the share of events that happen."""
+        """Log-odds that the event happens given the experts' votes, (T, 1); `rate` is the share that happens."""
         voted = votes(contrast.probabilities)[..., 1]
         each = _log_likelihood_ratio(voted, sensitivity, specificity)
         return np.asarray(logodds.logit(rate) + np.where(contrast.present, each, 0.0).sum(axis=1, keepdims=True))

@@ -42,7 +42,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class PoolScore:
-    """Out-of-sample scores of a pool: means over events that its fits did not use.
+    """Out-of-sample scores of a pool: means over the events to which it was not fitted.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ def compare(
     progress: Progress = None,
     rivals: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Comparison as by `compare_pools`, whose arguments `by` ... `beliefs` are fields of `splits` and `fit`."""
+    """Return the result of `compare_pools`, whose other arguments are fields of `splits` and `fit`."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
@@ -306,7 +306,7 @@ def compare(
     occasions = Occasions.of(sample)
 
     def of_all(columns: Iterable[Array]) -> dict[str, Array]:
-        """Return `columns`, one array for each pool, by pool name, over all events; NaN for events not compared."""
+        """Return `columns`, an array for each pool, by pool name and over all events; NaN for events not compared."""
         pairs = zip(trial.pools, columns, strict=True)
         return {name: _placed(column, plan.rows, forecasts) for name, column in pairs}
 
@@ -355,7 +355,7 @@ def _tried(
     prior: npt.ArrayLike | None,
     progress: Progress,
 ) -> Trial:
-    """The scores of all pools, in-sample and out of sample; a `LearningError` if the average cannot be fitted."""
+    """Return in-sample and out-of-sample scores of all pools; a `LearningError` if the average cannot be fitted."""
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
@@ -367,7 +367,7 @@ def _tried(
 
 
 def _endless(occasions: Occasions) -> list[Note]:
-    """Return a note on resolved events that are not scored as their time of closing or forecast is unknown."""
+    """Return a note on resolved events left unscored, as it is unknown when they closed or were forecast."""
     count = int(occasions.without.sum())
     if not count:
         return []
@@ -391,7 +391,7 @@ def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
 def _contenders(
     pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool, levels: bool
 ) -> dict[str, Configured]:
-    """Return the unfitted pools to compare by label, the average first; all that are registered if `pools` is None."""
+    """Unfitted pools to compare, by label; if `pools` is None all, those for ages or levels if `timed` or `levels`."""
     if isinstance(pools, Mapping):
         each: list[tuple[str | None, PoolLike]] = list(pools.items())
     elif pools is None:
@@ -420,7 +420,7 @@ def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mappin
 
 
 def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecasts, list[Note]]:
-    """Return `forecasts`, without outcomes of events that a rival did not answer, and a note on the number of these."""
+    """Return `forecasts` without outcomes of events that some rival did not answer, and a note on their number."""
     missing = np.zeros(len(forecasts.events), dtype=bool)
     for rival in rivals:
         missing |= rival.missing
@@ -497,7 +497,7 @@ def _pool_scores(
 
 
 def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
-    """Compare each expert who has scored forecasts with a pool whose scores are `own` (S,), on S scored occasions."""
+    """Return scores of each expert with a scored forecast, beside those of a pool, `own` (S,) on S scored occasions."""
     sample, n = occasions.forecasts, len(occasions.forecasts.experts)
     scores, lost, scored = own_scores(sample), np.zeros(n, dtype=np.intp), ~np.isnan(own)
     for i in range(n):

@@ -29,7 +29,7 @@ from opinionpool.scoring.splits import Split
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """Competitor of the pools: a classifier, to be fitted to experts' log-odds, or given probabilities of T events."""
+    """Competitor of the pools: a classifier to fit to experts' log-odds, or an array of probabilities of T events."""
 
     name: str
     classifier: Any = None  # with `fit` and `predict_proba`; None if probabilities are given
@@ -59,7 +59,7 @@ class Rival:
 
     @property
     def missing(self) -> Mask:
-        """Return True for events without an answer, (T,), or one False for a classifier, which answers all events."""
+        """True for events that the rival did not answer, (T,); a single False for a classifier, which answers all."""
         if self.probabilities is None:
             return np.zeros(1, dtype=bool)
         return np.asarray(np.isnan(self.probabilities.reshape(len(self.probabilities), -1)).any(axis=1))
@@ -106,7 +106,7 @@ class Occasions:
 
     @classmethod
     def of(cls, sample: Forecasts) -> Occasions:
-        """One occasion for each event, two for a tie; with a history, one for each time between two changes."""
+        """One occasion for each event, two for a tie; with a history, one for each time between changed forecasts."""
         t, history = len(sample.events), sample.history
         if history is None:
             return cls(*sample.halved(), t, over_life=False)
@@ -127,7 +127,7 @@ class Occasions:
         return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
 
     def sums(self, values: Array) -> Array:
-        """Sums by event, (T, ...), of `values` (S, ...) times weights of the S occasions; NaN without occasions."""
+        """By event, (T, ...), sums of `values` (S, ...) times the occasions' weights; NaN for events without any."""
         total = np.zeros((self.events, *values.shape[1:]))
         np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
         total[self.without] = np.nan
@@ -183,7 +183,7 @@ def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:
 
 @dataclass(eq=False)
 class _Mean:
-    """Running sums of pools' scores over rounds of cross-validation, and each round's mean log score over events."""
+    """Sums of pools' scores over the rounds of cross-validation so far, and the mean log scores in each round."""
 
     total: list[Array] = field(default_factory=list)  # sums over rounds: log score, log loss, Brier, area
     by_round: list[Array] = field(default_factory=list)  # (P,) for each round
@@ -280,7 +280,7 @@ def base_rates(prior: Array | None, events: Forecasts) -> Array:
 
 @dataclass(eq=False)
 class _Run:
-    """Fits of pools to parts of a sample of events in cross-validation, with the notes that the fits make."""
+    """State of a cross-validation: the sample of events, the pools, and the notes that fits to parts of it made."""
 
     sample: Forecasts  # events for the fits
     occasions: Occasions  # occasions for the scores
@@ -305,7 +305,7 @@ class _Run:
         return answers
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
-        """Answers of each pool, and last the base rates, on the occasions that `splits` test; NaN on all others."""
+        """Each pool's answers, and last the base rates, on the occasions that `splits` test; NaN on all others."""
         scored = self.occasions.forecasts
         shape = len(scored.events), *scored.probabilities.shape[1:]
         answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
@@ -338,7 +338,7 @@ class _Run:
                 self.counts[name, note.code] = count + 1, text
 
     def all_notes(self) -> tuple[Note, ...]:
-        """Return the notes that fits made, each once, with the number of fits that made it."""
+        """Return the notes that the fits made; a note made by several fits comes once, with the number of fits."""
         forecast = [
             Note(code, f"{name}, in {count} of {self.fits} fits: {text}", count)
             for (name, code), (count, text) in self.counts.items()

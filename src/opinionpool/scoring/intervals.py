@@ -38,7 +38,7 @@ DRAWS, MOST_DRAWN = 20_000, 200
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Sums and counts of M quantities by cluster, for G clusters of events, to compute means and standard errors."""
+    """Sums and counts of M scores by cluster of dependent events, for means and standard errors; G clusters."""
 
     # total, count: (G, M); sum of values, and number of events with a value
     total: Array
@@ -59,18 +59,18 @@ class ClusterSums:
 
     @cached_property
     def mean(self) -> Array:
-        """Mean of each quantity over events, (M,); NaN if no event has a value."""
+        """Mean of each score over events, (M,); NaN if no event has the score."""
         count = self.count.sum(axis=0)
         return np.asarray(np.where(count > 0, self.total.sum(axis=0) / np.maximum(count, 1.0), np.nan))
 
     @cached_property
     def clusters(self) -> Array:
-        """Number of clusters with a value of each quantity, (M,)."""
+        """Number of clusters in which an event has the score, for each score, (M,)."""
         return np.asarray((self.count > 0).sum(axis=0))
 
     @cached_property
     def influence(self) -> Array:
-        """Influence of each cluster on the mean of each quantity, (G, M); sums over clusters are 0."""
+        """Each cluster's sum of deviations from a score's mean, over the number of events, (G, M); the sum is 0."""
         residual = self.total - np.where(np.isnan(self.mean), 0.0, self.mean) * self.count
         return np.asarray(residual / np.maximum(self.count.sum(axis=0), 1.0))
 
@@ -122,7 +122,7 @@ def difference_intervals(
 
 
 def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[Array, Array, Array]:
-    """Means, lower and upper limits, (M,) each; limits are NaN for too few clusters, the mean if all values agree."""
+    """Means of scores, and lower and upper limits, (M,) each: NaN for too few clusters, the mean if all are equal."""
     mean, error = sums.mean, sums.error
     enough = sums.clusters >= FEWEST_CLUSTERS
     mean = np.where((error <= ROUNDING) & (np.abs(mean) <= ROUNDING), 0.0, mean)
@@ -139,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Lower confidence limit of the mean of `values`, `against` of them below 0; `tail`: chance of a lower mean."""
+    """Lower confidence limit of the mean of `values`, exceeded with probability 1 − `tail`; `against` are below 0."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))

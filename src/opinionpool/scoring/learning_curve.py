@@ -110,7 +110,7 @@ def learning_curve(
 
 
 def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[int]) -> list[Split]:
-    """Return splits whose training events are in the order in which they enter larger and larger fits."""
+    """Return splits whose training events are ordered: a fit to n events uses the first n of them."""
     if by == "time" and sample.times is not None:
         last = splits[-1]
         latest = np.argsort(sample.times[last.train], kind="stable")[::-1]

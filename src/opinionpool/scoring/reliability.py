@@ -53,7 +53,7 @@ class Groups:
         return np.asarray(self.outcomes / self.count)
 
     def merged(self, starts: Index) -> Groups:
-        """Coarser groups: the groups from each position in `starts` (increasing, from 0) to the next become one."""
+        """Return fewer groups: those from each position in `starts` (increasing, from 0) up to the next become one."""
         ends = np.append(starts[1:], len(self.low)) - 1
         return Groups(
             low=self.low[starts],
@@ -424,7 +424,7 @@ def reliability_curve(
     grid = low[np.unique(np.linspace(0, len(low) - 1, min(len(low), POINTS)).round().astype(np.intp))]
 
     def curve(happened: Array) -> Array:
-        """Return frequencies of the outcomes `happened` at the grid of probabilities, by isotonic regression."""
+        """Frequencies by isotonic regression of the outcomes `happened`, at the curve's forecast probabilities."""
         fit = isotonic(replace(ties, outcomes=np.add.reduceat(happened.ravel()[contrast][order], starts)))
         return np.interp(grid, np.stack([fit.low, fit.high], axis=1).ravel(), np.repeat(fit.frequency, 2))
 

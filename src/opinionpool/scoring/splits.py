@@ -47,7 +47,7 @@ def shuffled(keys: Keys, rng: np.random.Generator) -> Index:
 
 
 def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: Keys) -> list[Split]:
-    """Random folds of similar sizes and outcome frequencies, by the events' hashes `keys` and not their order."""
+    """Random folds of similar sizes and outcome frequencies; by hashes `keys`, independent of the events' order."""
     order = shuffled(keys, rng)
     by_outcome = order[np.argsort(outcomes[order], kind="stable")]
     fold = np.empty(len(outcomes), dtype=np.intp)
@@ -79,9 +79,9 @@ def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, r
 def time_splits(answered: Times, folds: int, gap: np.timedelta64 = NO_GAP, known: Times | None = None) -> list[Split]:
     """Return blocks forward in time, each tested after training on outcomes known before its first forecast.
 
-    The events are cut into `folds` + 1 blocks of similar sizes; the first is never tested. Events `answered` (T,) at
-    the same time stay in one block, so there may be fewer. `known` (T,) is the time of each outcome, `answered` if
-    None, and lies at least `gap` before the forecasts of the block.
+    The events are cut into `folds` + 1 blocks of similar sizes by `answered` (T,), the time of each event's forecasts;
+    the first block is never tested. Events with one such time stay in one block, so there may be fewer. `known` (T,) is
+    the time of each outcome, `answered` if None; a fit uses outcomes known at least `gap` before the block's forecasts.
 
     >>> times = np.array(["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-05"], dtype="datetime64[us]")
     >>> [(split.train.tolist(), split.test.tolist()) for split in time_splits(times, 3)]
@@ -143,13 +143,13 @@ class Splits:
 
     @property
     def rounds(self) -> int | None:
-        """Number of rounds: 1 forward in time, else `repeats`; None to repeat until results hardly change."""
+        """Number of rounds: 1 forward in time, else `repeats`; None to repeat until scores hardly change."""
         return 1 if self.by == "time" else self.repeats
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of cross-validation: the events to compare on, and their splits in each round."""
+    """Plan of cross-validation: the events on which pools are compared, and their splits in each round."""
 
     rows: Index  # positions of the T events among all events
     splits: Callable[[int], list[Split]]  # splits of the T events, from the number of the round
@@ -243,7 +243,7 @@ class Plan:
 
 
 def _nothing_known(known: Times, answered: Times, gap: np.timedelta64) -> str:
-    """Return the error message for splits forward in time in which no fit has events to learn from."""
+    """Return the error message that no outcome is known early enough before later forecasts to learn from it."""
     if gap and known.min() < answered.max():
         return "the gap leaves no event to learn from before those to be scored; a shorter one would"
     return (
@@ -292,7 +292,8 @@ def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
     """Return each event's cluster for intervals, (T,), what clusters are ("group", "date" or "event"), and notes.
 
-    If no other clusters are known, events with forecasts of one day are a cluster where there are enough days.
+    Clusters are the events of a group, or those that closed on one date; else those with forecasts of one day, if there
+    are enough such days; else single events.
     """
     candidates: list[Clusters | None] = [by_group(sample), by_settlement(sample)]
     if by == "time":
