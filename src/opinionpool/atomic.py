@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Context in which errors of writing name `path`, not a temporary file."""
+    """Context in which an error of writing says that it concerns `path`, and not a temporary file."""
     try:
         yield
     except OSError as error:

@@ -25,7 +25,7 @@ SMALL = 1 << 12
 
 
 class Bounds(NamedTuple):
-    """Smallest and largest log-odds that a forecast of two classes may have; probabilities beyond count as these."""
+    """Smallest and largest log-odds that a forecast of two classes may have; those beyond are set to these."""
 
     low: float | Array
     high: float | Array

@@ -104,7 +104,7 @@ class MissingFileError(TableError, FileNotFoundError):
 
 
 class LayoutError(TableError):
-    """Error for columns of a table whose roles are not known."""
+    """Error for a table of which it is not known what each column has, such as events, experts or forecasts."""
 
 
 class CellError(TableError):

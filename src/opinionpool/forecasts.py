@@ -53,7 +53,7 @@ class _Distinct(tuple[str, ...]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecasts(Tabular):
-    """Forecasts by N experts on T events with K classes, in M cells.
+    """Forecasts by N experts on T events with K classes: M forecasts, each of which is a cell.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Forecasts(Tabular):
         N expert names, in order of first appearance.
     classes : tuple
         K labels. A binary forecast is the probability of ``classes[1]``. Where events have options of their own, names
-        of the positions that these take.
+        of positions among the options, such as "option 1".
     event_index, expert_index : ndarray of int, shape (M,)
         The event and the expert of each cell, ordered by event.
     probabilities : ndarray, shape (M,), or (M, K) when K > 2
@@ -73,7 +73,8 @@ class Forecasts(Tabular):
     prior : ndarray or None, shape (T,), or (T, K) when K > 2
         The reference prior of each event, NaN where blank; None if no event has one.
     times : ndarray of datetime64 or None, shape (T,)
-        When each outcome is known: when the event is resolved, else closes, else is forecast last; NaT where unknown.
+        Time when each outcome is known: when the event was resolved, if not known when it closed, else when the last
+        forecast was made; NaT where unknown.
     settled : ndarray of bool or None, shape (T,)
         True if `times` is when the event closed or was resolved (events that share such a day may depend on each
         other), False if it is when forecasts were made. None: False for all events.
@@ -375,7 +376,7 @@ class Forecasts(Tabular):
 
     @property
     def ages(self) -> Array:
-        """Age in days of each forecast at the time as of which its event is answered, (M,); NaN where unknown."""
+        """Age in days of each forecast, (M,), at the time for which its event is answered; NaN where unknown."""
         if self.made is None:
             return np.full(len(self.event_index), np.nan)
         newest = np.full(len(self.events), np.iinfo(np.int64).min)

@@ -65,7 +65,7 @@ def label_text(label: object) -> str:
 
 
 def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, npt.NDArray[np.bool_]]:
-    """Return the labels in `y` (T,) of resolved events, in their own type, and the mask (T,) of resolved events.
+    """Return the labels of resolved events in `y` (T,), all of one type, and the mask (T,) of resolved events.
 
     Raises OutcomeError if the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
     Labels in `classes` are accepted, however they are spelt.

@@ -69,7 +69,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
 
 
 def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
-    """Return the mask (...) of forecasts in `q` (..., K) that are NaN for every class; ShapeError if for only some."""
+    """Return the mask (...) of forecasts `q` (..., K) that are NaN for all classes; a ShapeError if only for some."""
     blank = np.isnan(q)
     missing = blank.all(axis=-1)
     if (blank.any(axis=-1) != missing).any():
@@ -267,7 +267,7 @@ def public_probabilities(p: Array) -> Array:
 
 
 def all_classes(p: Array, classes: int) -> Array:
-    """Probabilities of all classes, (..., K), from the form for users: the second class's only, (...), if K = 2."""
+    """Probabilities of all classes, (..., K), from `p`, which has only the second class's, (...), if K = 2."""
     return np.stack([1.0 - p, p], axis=-1) if classes == 2 else p
 
 

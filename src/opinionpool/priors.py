@@ -34,7 +34,7 @@ def shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Arra
 
 
 def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str = "prior") -> Array:
-    """Prior, given once or for each event (of shape `lead`), as class probabilities of all T events, (T, K)."""
+    """Prior, given once or for each event, as class probabilities of all T events, (T, K); `lead` is their shape."""
     p = logodds.class_probabilities(prior, classes, what)
     events = int(np.prod(lead))
     if p.ndim == 1:

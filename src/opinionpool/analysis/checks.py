@@ -93,7 +93,7 @@ def _in_order(code: str, text: str, statistic: float | None = None, p: float | N
 
 
 def holm(p: Array, tests: int = 0) -> Array:
-    """P-values (M,) corrected by Holm (1979) for `tests` tests, M or more; `p` (M,) has the smallest p-values."""
+    """P-values `p` (M,) corrected for `tests` tests (Holm 1979); p-values of further tests, if any, are larger."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate((max(tests, len(p)) - np.arange(len(p))) * p[order])

@@ -398,7 +398,7 @@ def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:
-    """Most probable shares of the classes in each group, (G, K), by likelihood ratios of classes and known outcomes."""
+    """Most probable shares of the classes in each group, (G, K): by outcomes and, for open events, by `ratios`."""
     k = ratios.shape[1]
     share = np.full((groups, k), 1.0 / k)
     known = np.eye(k)[outcome] * (outcome >= 0)[:, None]

@@ -256,7 +256,7 @@ def options_for(reading: InputFiles, model: tuple[str, TrainedPool] | None) -> R
 
 
 def read(reading: InputFiles, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
-    """Read the files; with the classes of the saved pool in `model`, if given. A TableError lists all faults."""
+    """Read the files as forecasts, with the classes of a saved pool `model`, if any; a TableError lists all faults."""
     with ExitStack() as stack:
         forecasts = next(read_parts(stack, reading, model, divided=False).forecasts())
     if model is None:

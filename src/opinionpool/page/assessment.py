@@ -30,7 +30,7 @@ MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
 
 @dataclass(frozen=True)
 class Expert:
-    """Expert as the page has them: name, forecast on the event, and the user's beliefs about the expert."""
+    """Expert on the page: a name, a forecast on the event, and the user's beliefs about the expert."""
 
     key: int  # number that identifies the expert in the page's controls
     name: str
