@@ -91,7 +91,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return self._fitted
 
     def _learned(self) -> tuple[FitState, Fitted]:
-        """The result of `fit`, with columns for all experts, and the fitted pool, refitted if the stream changed."""
+        """Return the result of `fit` for all experts so far, and the pool, refitted if events have been added since."""
         fitted = self._known()
         if fitted.stream is None:
             assert fitted.learned is not None
@@ -195,7 +195,7 @@ def _parameters(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of pool
 
 
 class Read(NamedTuple):
-    """Checked arguments of `fit`: forecasts arranged by expert, outcomes, and facts on columns, events and levels."""
+    """Checked arguments of `fit`: forecasts by expert, outcomes, topics, times, and what columns and levels mean."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2
     outcomes: Codes  # (T,); -1 where not resolved
@@ -318,13 +318,13 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return self
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, Fitted] | None:  # noqa: ARG002
-        """Classes and fitted pool directly from arrays, which is faster; None if pool or arrays do not permit it."""
+        """Classes and fitted pool directly from arrays, which is faster; None if pool or arguments do not permit it."""
         return None
 
     def _read(
         self, X: Given, y: Given, given: Given, topics: Given, times: Given, begun: FitState | None = None
     ) -> Read:
-        """X and y of a fit, checked, or of a further batch after the fit `begun`; `given` are the classes or None."""
+        """X and y of a fit, or of a further batch after the fit `begun`, checked; `given` are all classes or None."""
         names, keys, who = column_names(X), row_keys(X), type(self).__name__
         scales, known_columns = self._scales(begun), self._columns_known() if begun else None
         if scales:
@@ -336,7 +336,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         classes = settled_classes(labels, given, names, columns) if begun is None else begun.classes
         pairs = begun is None and not scales and len(classes) == 2 and not experts_by_class(names)[1]
         notes = pair_notes(columns) if pairs else ()
-        names, columns, classes, faced = _towards(names, columns, classes, scales, known_columns)
+        names, columns, classes, faced = _without_levels(names, columns, classes, scales, known_columns)
         flat, deep = flattened(columns, len(classes))
         layout = known_columns or ExpertColumns.of_columns(names, flat.shape[1], classes, deep)
         q, rounded = layout.forecasts(layout.arrange(flat, names, who))
@@ -402,7 +402,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         fitted: FitState,
         learned: Fitted,
     ) -> tuple[Array, npt.ArrayLike | None, npt.ArrayLike | None]:
-        """Forecasts, (T, N) or (T, N, K), prior and base rate; columns are arranged as in the fit, rows as in X."""
+        """Forecasts of X, (T, N) or (T, N, K), experts as in the fit and rows as in X; and the prior and base rate."""
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
             return fitted.layout.dense(X), _own_priors(X, prior, learned), base_rate
@@ -414,7 +414,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         keys, who = row_keys(X), type(self).__name__
         scales, layout = self._scales(fitted), fitted.layout
         columns = columns_of(X, self, scales, layout)
-        names, columns, *_ = _towards(column_names(X), columns, fitted.classes, scales, layout)
+        names, columns, *_ = _without_levels(column_names(X), columns, fitted.classes, scales, layout)
         columns, _ = flattened(columns, len(fitted.classes))
         if fitted.layout.count > 1 and (names is None) != (fitted.names is None):
             warnings.warn(_names_note(who, fitted.names), OpinionPoolWarning, stacklevel=4)
@@ -511,14 +511,14 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return tags
 
 
-def _towards(
+def _without_levels(
     names: tuple[str, ...] | None,
     q: Array,
     classes: Labels,
     scales: Mapping[str, Scale],
     fitted: ExpertColumns | None,
 ) -> tuple[tuple[str, ...] | None, Array, Labels, dict[str, Scale]]:
-    """Return names, columns, classes and scales, with levels on scales converted to probabilities of the classes."""
+    """Return column names, forecasts and classes after turning levels in `q` into probabilities of classes; scales."""
     if not scales:
         return names, q, classes, {}
     q, labels, faced = towards(q, names or experts_of(q, fitted), scales, classes.tolist())
@@ -529,7 +529,7 @@ def _towards(
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
-    """Return the events' own priors, blanks filled from `prior` or the fit; `prior` itself if no event has its own."""
+    """Return events' own priors, blanks filled from `prior` or the fit; `prior` itself if no event has its own."""
     if forecasts.options is None and forecasts.prior is None:
         return prior
     if forecasts.options is None and prior is None and learned.prior is not None:

@@ -245,7 +245,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X, y, prior, sample_weight).transform(X, prior)
 
     def _check(self, means: Means, answered: Mask) -> None:
-        """Raise a LearningError if a varying column lacks an outcome, 3 events or variation within an outcome."""
+        """Raise a LearningError unless each varying column has 3 events, both outcomes and variation within one."""
         for i in np.flatnonzero(answered):
             short = (means.count[:, i] == 0).any() or means.terms[i] < 1
             if short or means.square[i] <= estimates.ROUNDING**2 * means.count[:, i].sum():
@@ -278,7 +278,7 @@ def _check_events(events: Array, classes: Labels) -> None:
 def _means(
     x: Array, reference: Array | float, codes: npt.NDArray[np.intp], weight: Array
 ) -> tuple[Mask, Means, Array, Array]:
-    """Mask of varying columns; regressions of these, less `reference` and standardised, on outcomes; scale, centre."""
+    """Return which columns vary, their means by outcome after standardising `x` − `reference`, and scale and centre."""
     counted = ((codes >= 0) & (weight > 0))[:, None] & ~np.isnan(x)
     low, high = (f(x, axis=0, where=counted, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
     answered = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))

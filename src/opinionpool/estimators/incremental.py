@@ -160,7 +160,7 @@ class IncrementalPool(BasePool):
         return Stream(classes.tolist(), prior=prior, floor=self.floor, pool_floor=self.pool_floor)
 
     def _begin(self, fitted: FitState) -> None:
-        """Replace the result of an earlier `fit` by an empty one, which records the weight of the events left out."""
+        """Replace the result of an earlier `fit` by `fitted`, which records the total weight of the earlier events."""
         forgotten = self._fitted.events if "_fitted" in self.__dict__ else None
         self._fitted = replace(fitted, forgotten=forgotten)
 
@@ -198,7 +198,7 @@ class IncrementalPool(BasePool):
 
 
 def _check_further(found: Labels, classes: Given, *, shared: bool) -> None:
-    """Raise an error if a batch after the first has other classes, or a prior for all events."""
+    """Raise an error if a batch after the first one has other classes, or (`shared`) one prior for all events."""
     again = classes is None or np.array_equal(classes, found)
     if not again and not np.array_equal(np.unique(np.asarray(classes)), found):
         raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")

@@ -96,7 +96,7 @@ class ExpertColumns:
 
     @classmethod
     def of_columns(cls, names: tuple[str, ...] | None, count: int, labels: Labels, deep: bool) -> ExpertColumns:
-        """Layout of `count` columns; `deep` says that experts and classes were two axes of an array.
+        """Return the layout of `count` columns; if `deep`, experts and classes were two axes of the array X.
 
         Raises ShapeError if the number of columns is not a multiple of the number of classes.
         """
@@ -138,7 +138,7 @@ class ExpertColumns:
         return len(self.experts) * self.width
 
     def arrange(self, q: Array, names: tuple[str, ...] | None, who: str) -> Array:
-        """Return columns `q` (T, C) in this layout's order, NaN for absent ones; by position unless both have names.
+        """Return columns `q` (T, C) with `names` in this layout's order, NaN for absent ones; unchanged if not named.
 
         Raises ExpertError for a column of an unknown expert, and ShapeError for a wrong number of columns without
         names.
@@ -254,7 +254,7 @@ def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
 
 
 def _coded(labels: Labels, q: Array) -> bool:
-    """True if -1 means no outcome; False if it is a class, as there are forecasts for as many classes as labels."""
+    """True if the label -1 means no outcome; False if it is a class, as `q` has as many classes as there are labels."""
     count = len(np.unique(labels))
     return not (count > 2 and (q.shape[2] == count if q.ndim == 3 else classes_by_sums(q, 2) == count))
 
@@ -303,7 +303,7 @@ def flattened(q: Array, classes: int) -> tuple[Array, bool]:
 
 
 def without(**given: Given) -> None:
-    """Raise an ArgumentError if one of the arguments `given` is not None: X, an `op.Forecasts`, already has them."""
+    """Raise an ArgumentError if an argument in `given` is not None, as X, an `op.Forecasts`, already contains it."""
     for name, value in given.items():
         if value is not None:
             raise ArgumentError(f"op.Forecasts bring their own {'outcomes' if name == 'y' else name}; leave out {name}")

@@ -44,7 +44,7 @@ class LogPools:
 
 @dataclass(frozen=True, eq=False)
 class LogisticPools:
-    """Logarithmic pools fitted by logistic regression, and which samples have separated outcomes."""
+    """Logarithmic pools fitted by logistic regression, and which samples have perfectly separated outcomes."""
 
     pools: LogPools  # fitted to each sample
     separated: Mask  # (B,); True if the likelihood has no maximum
@@ -111,7 +111,7 @@ def independent_pools(x: Array, y: Mask) -> LogPools:
 
 
 def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
-    """Return logarithmic pools fitted to each sample by logistic regression, and limits for separated samples.
+    """Return log pools fitted by logistic regression to each sample, and coefficients that separate separable outcomes.
 
     The search starts from the Gaussian pools of the samples, which are near. A negligible ridge penalty lets it
     converge for separated samples too, at weights that separate the outcomes.

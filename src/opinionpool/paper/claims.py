@@ -53,7 +53,7 @@ class Claim:
 
 
 def claim(name: str, value: npt.ArrayLike, **facts: object) -> Claim:
-    """Return the claim in the row `name` of the table, decided by the value or values computed for it.
+    """Return the claim `name` of the table of claims, and whether it holds for the value or values computed.
 
     >>> claim("half", 2e-16).holds, claim("valid", -0.2).right
     (True, '−1/(N−1) < ρ < 1.')
@@ -275,11 +275,11 @@ def _simulated(group: list[tuple[Curves, Expected]]) -> Iterator[Claim]:
     text = ", ".join(f"{c.data.correlation:g}: {a:.2f} ({b:.2f})" for (c, _), (a, b) in zip(group, ends, strict=True))
     n = group[0][0].numbers[-1]
     yield claim("falls-with-correlation", np.diff(ends, axis=0), n=n, scores=text, variance=variance)
-    yield from (_with_experts(c, e) for c, e in group if c.data.correlation)
+    yield from (_independent_claim(c, e) for c, e in group if c.data.correlation)
 
 
 def _leads(c: Curves, method: str) -> tuple[Array, Array]:
-    """Return the gains of `method` over the Gaussian and over the logistic pool, (P,) each; 0 if not significant."""
+    """Gains of `method` over the Gaussian and the logistic pool, by number of experts, (P,); 0 if not significant."""
     return _significant(*c.gain(method, "gaussian")), _significant(*c.gain(method, "logistic"))
 
 
@@ -295,8 +295,8 @@ def _linear(c: Curves, e: Expected, *, same: bool) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _with_experts(c: Curves, e: Expected) -> Claim:
-    """Return the claim on how the independent pool compares as the number of experts increases."""
+def _independent_claim(c: Curves, e: Expected) -> Claim:
+    """Return the claim on how the independent pool's score changes as the number of experts increases."""
     mean, peak, rho = c.mean("independent"), int(e.independent.argmax()), c.data.correlation or 0.0
     places = dict.fromkeys((0, peak, len(mean) - 1))
     text = ", ".join(f"{mean[i]:.2f} ({e.independent[i]:.2f}) at N = {i + 1}" for i in places)
@@ -341,7 +341,7 @@ def dependence(data: DataSet) -> float:
 
 
 def _significant(gain: Array, error: Array) -> Array:
-    """Return the gains, with 0 in place of gains that are not significant or may be rounding errors."""
+    """Return `gain`, but 0 where it is no more than a multiple of its standard error or than a rounding error."""
     return np.where(np.abs(gain) > np.maximum(SIGNIFICANT * error, ROUNDING), gain, 0.0)
 
 

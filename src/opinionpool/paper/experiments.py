@@ -35,7 +35,7 @@ DEFAULT = "default"
 
 
 class Draw(NamedTuple):
-    """Training and test data of B iterations: floored log-odds (B, T, N) and outcomes (B, T)."""
+    """Data of B random repetitions: floored log-odds (B, T, N) and outcomes (B, T) for training, and for tests."""
 
     train: Array
     y: Mask  # outcomes of the training data
@@ -45,7 +45,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Scores in B iterations with N experts."""
+    """Scores of the methods with N experts in B repetitions, each with a random draw of experts and events."""
 
     scores: Array  # (6, B); mean score on the test half, by `METHODS` and, last, the default pool
     separated: Mask  # (B,); True if the logistic likelihood of the training half has no maximum
@@ -71,7 +71,7 @@ class Curves:
         return np.asarray(self.of(method).mean(axis=1))
 
     def error(self, method: str) -> Array:
-        """Return the standard error of `mean(method)` over the draws of experts and halves of events, (P,)."""
+        """Standard error of `mean(method)` over the random draws of experts and of training halves, (P,)."""
         return standard_error(self.of(method))
 
     def gain(self, method: str, over: str) -> tuple[Array, Array]:

@@ -167,7 +167,7 @@ def _curves(
     folder: Path, stem: str, label: str, caption: str, x: Numbers, curves: Sequence[tuple[str, Array]],
     labels: tuple[str, str], legend: str, *, head: str, every: int = 1,
 ) -> Html:  # fmt: skip
-    """Draw a figure of curves into files, and return it as HTML with the curves' numbers as a table."""
+    """Draw `curves` over `x`, save picture and numbers in `folder`, and return the figure as HTML."""
     names = [name.replace(" = ", "_").replace("κ", "kappa").replace("ρ", "rho") for name, _ in curves]
     rows = zip(x.tolist(), *(y.tolist() for _, y in curves), strict=True)
 
@@ -181,7 +181,7 @@ def _drawn(
     folder: Path, stem: str, label: str, caption: str, draw: Callable[[Any], object], header: list[str],
     rows: Iterable[Sequence[object]],
 ) -> Html:  # fmt: skip
-    """Draw a figure into files by `draw`, with its numbers as a table, and return it as HTML."""
+    """Draw a figure by `draw`, save it and the table of its numbers (`rows`) in `folder`, and return it as HTML."""
     drawing, axes = plots.figure()
     draw(axes)
     paths = plots.save(drawing, folder / stem)
@@ -237,9 +237,9 @@ def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
 
 
 def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, float, float, float]]:
-    """Return rows on training halves with separated outcomes: data, N, share of such halves, scores of three pools.
+    """Rows on halves for training with separated outcomes: data set, N, share of such halves, scores of three pools.
 
-    The pools are by our rule, at the limit, and Gaussian. The rule is that of
+    They are the logistic pool by this package's rule and at the limit, and the Gaussian pool. The rule is that of
     `opinionpool.estimation.logistic.logistic_fit`: posterior mode of the coefficients with a normal prior. The limit is
     that of infinite coefficients, with every answer at a floor.
     """

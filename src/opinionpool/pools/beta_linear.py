@@ -186,7 +186,7 @@ class _Loss:
         return np.asarray(np.log(np.maximum(p, _TINY)))
 
     def linear(self, weights: Array) -> tuple[Array, Array, Mask]:
-        """Linear pool's answers in (0, 1), sums of weights present, and True where the sum is above 0, (T,) each."""
+        """Linear pool's answers in (0, 1); sums of the weights of experts present; True where a sum is > 0; (T,)."""
         total = self.present @ weights
         some, total = total > _TINY, np.maximum(total, _TINY)
         mean = self.q.sum(axis=1) / self.present.sum(axis=1)

@@ -58,7 +58,7 @@ Label = str | bool | int | float
 
 @dataclass(frozen=True)
 class Kind:
-    """Description of a type that can be saved: its name, its fields, and functions from and to these."""
+    """Description of a type that can be saved: its name, its fields, and functions between an object and the fields."""
 
     name: str  # name of the type in files
     python: type
@@ -77,7 +77,8 @@ class Kind:
         """Return the kind of a dataclass or named tuple.
 
         `check` raises an error if the fields of an instance do not fit together, or is a text of shapes as for `sized`.
-        `spelled` has the names in files of fields that have another name in the code.
+        `spelled` has the names in files of fields that have another name in the code, and `narrower` the types of
+        fields that are more special than those in the code.
         """
 
         def make(**given: Any) -> Any:  # noqa: ANN401 - whatever the fields are

@@ -91,7 +91,7 @@ def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401
 
 
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
-    """Return the saved object from parsed JSON; a SavedPoolError if its parts do not match or it cannot pool."""
+    """Return the saved object from parsed JSON; a SavedPoolError if its parts do not fit together or it cannot pool."""
     try:
         return kinds.decode(content, Any, "content")
     except SavedPoolError:

@@ -71,14 +71,14 @@ def _check_parts(parts: Parts) -> None:
 
 
 class Copies(NamedTuple):
-    """Correlation of experts with duplicates, in files of release 0.1."""
+    """Correlation of distinct experts, and which experts duplicate them; in files of release 0.1."""
 
     distinct: Dependence  # of the distinct experts
     source: Index  # (N,); position of each expert among the distinct ones
 
 
 class OtherSums(NamedTuple):
-    """Alternative model of the sum of weights, in files of release 0.1: probability, weight shifts and covariance."""
+    """Possible sum of weights, in files of release 0.1: probability, shift of the mean weights, and covariance."""
 
     probability: float
     moves: Array
@@ -86,7 +86,7 @@ class OtherSums(NamedTuple):
 
 
 class OtherLimits(NamedTuple):
-    """Alternative contamination limits, with their probabilities and coefficients, in files of release 0.1."""
+    """Possible limits of extreme forecasts, with probabilities and coefficients, in files of release 0.1."""
 
     limits: Array
     probability: Array
@@ -94,15 +94,15 @@ class OtherLimits(NamedTuple):
 
 
 class OldPosterior(Posterior):
-    """Posterior in files of release 0.1: one covariance, alternative sums of weights and contamination limits."""
+    """Posterior as release 0.1 saved it: a covariance, and several possible sums of weights and limits of forecasts."""
 
 
 class OldClassPosterior(ClassPosterior):
-    """Posterior, in files of release 0.1, of panels whose weights differ between classes."""
+    """Posterior as release 0.1 saved it for panels whose weights differ between classes."""
 
 
 def _old_posterior(covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | None, **more: Any) -> Posterior:  # noqa: ANN401
-    """Return the normal posterior with release 0.1's covariance plus the variance between its alternative `sums`."""
+    """Normal posterior with release 0.1's `covariance`, plus the variance between the possible `sums` of weights."""
     for each in (some[0] for some in sums or () if some):
         covariance = covariance + each.probability * (each.covariance + each.moves.T @ each.moves - covariance)
     normal = np.ones(1), np.zeros((1, len(covariance))), covariance[None]
@@ -115,7 +115,7 @@ def _old_posterior(covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | 
 
 
 def _from_features(weights: ClassWeights) -> Array:
-    """The map from weights to release 0.1's coefficients: blocks (K - 1)² of the crowd and each expert, intercepts."""
+    """Matrix that turns `weights` into release 0.1's coefficients: of the crowd, of each expert, and intercepts."""
     d, n = weights.free, len(weights.first)
     even = np.linalg.qr(np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)]).T)[0].T
     found = np.zeros((d * d * (1 + n * (n > 1)) + d, weights.size))
@@ -254,7 +254,7 @@ def _panel_fields(panel: Panel | FullPanel) -> dict[str, Any]:
 
 
 def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: int) -> None:
-    """Raise a SavedPoolError for a prior, events or counts that no fit to `n` experts and `k` classes can have."""
+    """Raise a SavedPoolError if `n` experts and `k` classes cannot have this prior, `events` or forecast `counts`."""
     if prior is not None:
         shaped(prior, (k,), "the prior", least=logodds.LEAST)
         demand(abs(float(prior.sum()) - 1.0) <= 1e-9, f"the prior should sum to 1, and sums to {prior.sum():.15g}")

@@ -87,7 +87,7 @@ def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bo
 
 
 class _Pattern(NamedTuple):
-    """Saved moments of events with forecasts by the same experts, and these experts' positions."""
+    """Saved moments of the events on which one set of experts has forecasts, and the positions of these experts."""
 
     experts: Whole
     weight: Array
@@ -96,7 +96,7 @@ class _Pattern(NamedTuple):
 
 
 def _take_moments(found: Statistics) -> Mapping[str, Any]:
-    """Return the number of events by outcome, and the moments by set of experts, for saving."""
+    """Return the parts of `found` to save: number of events by outcome, and the moments by set of experts present."""
     parts = ((np.array(key, np.int64), part) for key, part in found.patterns.items())
     return {"events": found.totals, "patterns": [_Pattern(key, p.weight, p.mean, p.scatter) for key, p in parts]}
 
@@ -212,7 +212,7 @@ def _make(
 
 
 def _sample(empty: EventSample, experts: int, parts: Mapping[str, Any]) -> EventSample:
-    """Return a sample of events from its saved parts; priorities, missing in files of release 0.1, come from ids."""
+    """Return a sample of events from its saved `parts`; release 0.1 did not save priorities: they come from the ids."""
     block, beyond, priority = parts["sample"], parts["beyond"], parts["priorities"]
     right = beyond.shape == empty.beyond.shape and not np.isnan(beyond).any()
     demand(right, f"the bounds of the sample should be {len(empty.beyond)} numbers")

@@ -372,7 +372,7 @@ def areas(forecasts: Forecasts) -> Array:
 
 
 def _area(ties: Groups) -> tuple[float, Array, Array]:
-    """Area under the curve; by group, the shares of failed events below it, and of happened ones above (ties: half)."""
+    """Area under the ROC curve; by group, share of failed events forecast lower, of happened ones higher (tie: ½)."""
     happened, failed = ties.outcomes, ties.count - ties.outcomes
     beaten = (failed.cumsum() - failed / 2) / failed.sum()
     beaten_by = (happened.sum() - happened.cumsum() + happened / 2) / happened.sum()

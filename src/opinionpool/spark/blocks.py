@@ -155,7 +155,7 @@ def _refuse_repeated(cells: Index, event: Index, expert: Index, ids: list[str], 
 def _block(
     rows: Batch, layout: Layout, ids: list[str], names: tuple[str, ...], q: Array, event: Index, starts: Index
 ) -> Block:
-    """The block of events in `rows`; row `starts` is each event's first, `event` (rows,) the event of each row."""
+    """The block of events in `rows`; `event` is each row's event, and `starts` has the first row of each event."""
     t = len(starts)
     outcomes, ties, columns = np.full(t, UNRESOLVED), None, dict[str, Any]()
     if "outcome" in layout.roles:
@@ -211,7 +211,7 @@ def _one_per_event(
 
 
 def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) -> Any:  # noqa: ANN401
-    """Return `column` with one row for each event; a CellError, naming the column, if an event's rows differ in it."""
+    """Return one value of `column` for each event; a CellError, naming the column, if an event's rows differ in it."""
     if len(starts) == len(event):
         return column
     try:

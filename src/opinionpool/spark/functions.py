@@ -356,7 +356,7 @@ def scores(
 
 
 def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.ArrayLike | None) -> Iterator[Batch]:
-    """Yield sums of experts' scores and of numbers of events, in a row for each block of events, group and expert."""
+    """Yield rows of sums: experts' scores and numbers of events, one row for each block of events, group and expert."""
     import pyarrow as pa
 
     from opinionpool.spark.blocks import read_blocks

@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of the batches that workers read are: standard names, experts, classes and scales."""
+    """Meaning of the columns in the batches that workers read: standard names, experts, classes and scales."""
 
     # names of the experts, whose forecasts are in one column of arrays, p, which Spark passes faster than many columns;
     # None for a long table, a row for each forecast, with columns expert, probability and, if `by_class`, class

@@ -36,7 +36,7 @@ Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others m
 
 
 class Summary:
-    """What workers compute of a partition for learning: the state of a stream of its events, without a ledger."""
+    """Result of a worker's partition, to learn from: state of a stream with the partition's events, without ledger."""
 
     def __init__(self, experts: Sequence[str], settings: Mapping[str, Any]) -> None:
         self.settings = dict(settings)
@@ -61,7 +61,7 @@ class Summary:
         self.state = self.state.settled().merge(other.state.settled())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the content to be sent between workers, with a sample reduced to its greatest size."""
+        """Return the content to be sent between workers; the sample is cut down to its greatest size."""
         return {"settings": self.settings, "state": self.state.settled()}
 
     def stream(self, *, by_name: bool) -> Stream:
@@ -77,7 +77,7 @@ class Summary:
 
 
 class Tally:
-    """What workers compute of a partition for rates: counts of events by group and pooled log-odds."""
+    """Result of a worker's partition, for rates: counts of its events by group and pooled log-odds."""
 
     def __init__(self, state: FittedPanel, prior: npt.ArrayLike | None) -> None:
         self.state, self.prior = state, prior
