@@ -151,7 +151,7 @@ def diff(
     Raises
     ------
     ArgumentError
-        If the pools are about other classes, or only one of the two forecasts is given.
+        If the pools have different classes, or only one of the two forecasts is given.
     ExpertError
         If a forecast is by an expert whom the pool does not know.
     LearningError

@@ -40,7 +40,7 @@ class Explanation(Tabular):
 
     Values by class are numbers when K = 2, about ``classes[1]``; for K > 2 they have a last axis of K, and log-odds are
     log-probabilities centred over the classes. Where events have options of their own, classes are those of this event.
-    n experts answered.
+    The number of experts who answered is n.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Explanation(Tabular):
     pool : str
         The pool's name.
     scale : {"log-odds", "probability"}
-        Unit of contributions, start, intercept, shift and total; probabilities in linear pools.
+        Unit of contributions, start, intercept, shift and total: probability for linear pools, else log-odds.
     classes : tuple
         Labels of the K classes.
     experts : tuple of str
@@ -59,7 +59,7 @@ class Explanation(Tabular):
     bias : ndarray, shape (n,), or (n, K)
         Contrast of an expert's forecasts without information: their log-odds less the prior's (paper, equation 6).
     contrast : ndarray, shape (n,), or (n, K)
-        Log-odds of each forecast less prior and bias, extremes moderated (equation 7).
+        Log-odds of each forecast less the prior's and the bias, drawn towards 0 where extreme (equation 7).
     weights : ndarray, shape (n,), or None
         Weights among these n experts (equation 10), or shares in linear pools; None if a weight is not one number.
     contributions : ndarray, shape (n,), or (n, K)
@@ -98,7 +98,7 @@ class Explanation(Tabular):
         What these other members of the pool add to the sum.
     topic_shift : ndarray, shape (), or (K,), or None
         What the topic adds: its intercept, the effect of its slope on the distance of the answer from the prior, and
-        that of experts' other weights in this topic.
+        the effect of the different weights that experts have in this topic.
     """
 
     event: str | None
@@ -167,7 +167,7 @@ def explain_event(
     Raises
     ------
     ArgumentError
-        If there is no such event (with the name that was meant), or as `explain` does.
+        If there is no such event (the error suggests the nearest name), or where `explain` raises it.
 
     Examples
     --------
@@ -235,6 +235,7 @@ def explain(
     prior : float, or array_like (K,) when K > 2, optional
         By default the prior of the fit; uniform for a panel.
     base_rate : float, or array_like (K,) when K > 2, optional
+        How often such events really happen, if not as often as the prior says.
     event : str, optional
         Name of the event.
     level : float, default 0.9

@@ -68,7 +68,7 @@ def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | No
     AccuracyUnknownError
         If the panel knows relative accuracies only.
     ArgumentError
-        If the panel has one expert and no correlation is given, or if it is outside [0, 1].
+        If the correlation is not in [0, 1], or is not given for a panel of one expert.
 
     Examples
     --------
