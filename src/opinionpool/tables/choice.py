@@ -44,15 +44,20 @@ _TRIED, _GUESSED = 2000, 12
 
 
 class Choice(Objections):
-    """Enumeration of the ways to read a table (`Reading`: a shape, and a column for each role) that are allowed."""
+    """Enumeration of the readings of a table (ways to take its columns as event, expert, ...) that nothing rules out.
+
+    A role is what a column holds, a veto a reason that rules a reading out, a caveat one that the user can overrule. A
+    verdict is a judgement in words, or 0 or 1, in place of a probability. If `loose`, columns without a header for a
+    role may have it by their cells.
+    """
 
     def readings(self, loose: bool = False) -> Iterator[Reading]:
-        """Yield the ways to read the table that have no veto, with caveats; if `loose`, cells may suggest roles too."""
+        """Yield the readings that no veto rules out, with their caveats; if `loose`, cells may suggest roles too."""
         for shape in SHAPES:
-            players = {role: self._players(role, shape, loose) for role in shape.needs}
+            players = {role: self._candidates(role, shape, loose) for role in shape.needs}
             if shape != RESPONDENTS:
                 none: list[tuple[int, ...]] = [] if "outcome" in self.given else [()]
-                players["outcome"] = [*self._players("outcome", shape, loose), *none]
+                players["outcome"] = [*self._candidates("outcome", shape, loose), *none]
             for chosen in islice(product(*players.values()), _TRIED):
                 used = [place for places in chosen for place in places]
                 if len(set(used)) < len(used):
@@ -65,8 +70,8 @@ class Choice(Objections):
                     if not any(self._vetoes(reading, loose)):
                         yield replace(reading, caveats=tuple(self.caveats(reading)), harms=tuple(self.harms(reading)))
 
-    def _players(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
-        """Candidates for `role`, as tuples of positions: the user's, else by header; if `loose`, by their cells too."""
+    def _candidates(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
+        """Columns (tuples of positions) that may have `role`, by the user, by header or, if `loose`, by cells."""
         if role in self.given:
             return [self.given[role]]
         if role == "verdict" and shape == PAIRS:
@@ -82,28 +87,28 @@ class Choice(Objections):
         if role == "event" and not found and shape.numbered:
             found = self._row_names()
         elif role == PROBABILITY and not found and shape != SURE:
-            heads = [c for c in self.numbers if "head" in c.says]
+            heads = [c for c in self.numbers if "head" in c.hints]
             found = [(heads[0].place,)] if len(heads) == 1 else []
         if loose and not (role in {"expert", PROBABILITY} and found):
             found += [places for places in self._guesses(role, shape) if places not in found]
         return found
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Event columns among `named` that by header are no experts and, beside ids, no texts; without any, all."""
+        """Positions in `named`, columns of events, less those of experts and (beside ids) texts; all if none are."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
         return plain or list(named)
 
     def _row_names(self) -> list[tuple[int, ...]]:
-        """Candidates for the names of rows: the only column of unique texts, else of an index; () for row numbers."""
+        """Return the column that may name each row, [(position,)]; [()] if rows have only numbers; [] if several."""
         texts = [
             c
             for c in self.free
             if c.kind == "text" and self.roles(c) <= {TEXT, "other"}
-            if "never" not in c.says or not c.name or c.is_id
+            if "never" not in c.hints or not c.name or c.is_id
         ]
-        for columns in (texts, [c for c in self.labels if c.kind == "number" and "index" in c.says]):
+        for columns in (texts, [c for c in self.labels if c.kind == "number" and "index" in c.hints]):
             unique = [c for c in columns if c.present == 1 and not self.profile.repeated([c.place])]
             if len(unique) == 1:
                 return [(unique[0].place,)]
@@ -112,8 +117,8 @@ class Choice(Objections):
         return [()] if not any(c.kind != "number" for c in self.labels) else []
 
     def _guesses(self, role: str, shape: Shape) -> Iterator[tuple[int, ...]]:
-        """Yield the columns, as tuples of positions, whose cells allow `role` although their headers do not name it."""
-        label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.says]
+        """Yield columns, as tuples of positions, that may have `role` by their cells although no header says so."""
+        label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.hints]
         if role == "event":
             shared = tuple(c.place for c in self.shared)
             label = [place for place in label if self.profile.columns[place].names_things]
@@ -138,7 +143,7 @@ class Choice(Objections):
             names = [c for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED]]
             able = [c for c in names if c.distinct > 1 or self.profile.rows == 1]
             if shape == RESPONDENTS:
-                able += [c for c in self.free if "index" in c.says]
+                able += [c for c in self.free if "index" in c.hints]
             yield from ((c.place,) for c in able if shape == RESPONDENTS or self.profile.repeated([c.place]))
         elif role == "class" and not any("class" in self.roles(c) for c in self.free):
             able = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
@@ -148,7 +153,7 @@ class Choice(Objections):
             numbers = [c for c in self.numbers if not c.period or c in last or not last]
             able = [c for c in [*numbers, *self.scores][:_GUESSED] if c.kind and not c.binary]
             single = [c for c in able if not any(c.place in each for each in self.profile.sums)]
-            yield from ((c.place,) for c in [c for c in able if "head" in c.says] or single)
+            yield from ((c.place,) for c in [c for c in able if "head" in c.hints] or single)
         elif role == "outcome":
             able = [c for c in self.free if c.may_say_outcome or (shape.columns and self.names_columns(c))]
             yield from ((c.place,) for c in [c for c in able if c.is_two or c.levels] or able)
@@ -157,18 +162,18 @@ class Choice(Objections):
             yield from ((c.place,) for c in self.free if c.yes_no and "outcome" in self.roles(c))
 
     def _part_of_event(self, column: Column) -> bool:
-        """Return True if a column may be part of an event's key: a name, a round, or a day (but of no forecast)."""
+        """Return True if a column may be part of an event's name: a name, a round, or a day other than a forecast's."""
         roles = self.roles(column)
         if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
             return True
-        return "part" in column.says and column.whole == 1
+        return "part" in column.hints and column.whole == 1
 
     def _ids(self) -> list[int]:
         """Return the positions of columns of ids, in which some ids occur in several rows."""
         return [c.place for c in self.plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
-        """Candidate sets of forecast columns (positions) for `shape`; if `loose`, also sets with columns of scores."""
+        """Sets of columns (positions) that may be the forecasts in a `shape`; if `loose`, also columns of scores."""
         if not shape.columns:
             return [roles[PROBABILITY]]
         if PROBABILITY in self.given:
@@ -177,10 +182,10 @@ class Choice(Objections):
             return [tuple(sure for _, _, sure in self.pairs)] if self.pairs else []
         used = {place for places in roles.values() for place in places}
         free = [c for c in self.numbers if c.place not in used]
-        sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
+        sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.hints]
         flags = any(c.kind and not c.binary for c in free)
         free = [c for c in free if c in sure or not (flags and c.binary)]
-        plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
+        plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.hints]
         if loose and shape == WIDE and plain:
             named = [c for c in self.free if c.roles == {PROBABILITY} and c.forecasts and c.kind]
             plain = sorted([*plain, *(c for c in named if c.place not in used)], key=lambda c: c.place)
@@ -202,7 +207,7 @@ class Choice(Objections):
         return [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
 
     def _vetoes(self, reading: Reading, loose: bool) -> Iterator[str]:
-        """Yield the reasons that rule out a reading; if `loose`, a wide table may leave experts or verdicts unused."""
+        """Yield the reasons that rule out a reading; if `loose`, experts or verdicts may be unused in a wide table."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         unused = [role for role, places in self.given.items() if places and role not in {*roles, *FACTS}]
@@ -224,7 +229,7 @@ class Choice(Objections):
         if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS):
             yield "the table of outcomes has others for events"
         yield from self._class_vetoes(reading, [c for c in forecasts if c.kind])
-        if "verdict" not in self.given and shape not in {PAIRS, SURE} and self._is_sure(reading, forecasts[0]):
+        if "verdict" not in self.given and shape not in {PAIRS, SURE} and self._are_confidences(reading, forecasts[0]):
             yield "it is how sure each is of a verdict of its own"
         of_class = look.columns[roles["class"][0]] if "class" in shape.key and "class" not in self.given else None
         if of_class is not None and ("other" in of_class.roles or "class" not in of_class.roles):
@@ -234,15 +239,17 @@ class Choice(Objections):
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
-    def _is_sure(self, reading: Reading, forecast: Column) -> bool:
-        """Whether forecasts are how sure experts are of verdicts that differ, or stand in a pair with these."""
+    def _are_confidences(self, reading: Reading, forecast: Column) -> bool:
+        """Whether forecasts say how sure experts are of verdicts, which differ in an event or are paired with them."""
         paired = {place for _, _, place in self.pairs if not self.profile.columns[place].below}
         only = forecast.roles & {PROBABILITY, "sureness"} == {PROBABILITY} or forecast.below
-        differ = not only and self.sure(reading) and any(self.differs(c, reading) for c in self.votes(reading))
+        differ = (
+            not only and self.are_confidences(reading) and any(self.differs(c, reading) for c in self.votes(reading))
+        )
         return differ or not paired.isdisjoint(reading.forecasts)
 
     def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column], loose: bool) -> Iterator[str]:
-        """Yield reasons against the forecast columns, by their cells or headers, or by columns that are left unused."""
+        """Yield reasons against the columns read as forecasts: their cells or headers, or columns that stay unused."""
         shape, played = reading.shape, {role for role, places in reading.roles.items() if places}
         known = PROBABILITY not in self.given and self.known
         if known and (shape == RESPONDENTS or not known <= {*reading.forecasts}):
@@ -261,15 +268,15 @@ class Choice(Objections):
         if flags and any(c.kind and not c.binary for c in forecasts):
             yield "it is 0 or 1, unlike others"
         elif forecasts and all(c.binary for c in forecasts):
-            rest = any(c.fractions for c in self.plain if c.place not in reading.used and "never" not in c.says)
-            if rest or all("unsure" in c.says for c in forecasts):
+            rest = any(c.fractions for c in self.plain if c.place not in reading.used and "never" not in c.hints)
+            if rest or all("unsure" in c.hints for c in forecasts):
                 yield "it may be what happened, and is no forecast"
         differ = len({c.spread for c in forecasts}) > 1
         if shape == WIDE and (odd := strangers(forecasts)) and (differ or any(names_unit(c.name) for c in odd)):
             yield "it holds something else than columns of a family do"
 
     def _respondent_vetoes(self, reading: Reading, expert: Column) -> Iterator[str]:
-        """Yield the reasons against reading a row as one expert, and a column as one event."""
+        """Yield the reasons against a reading in which each row is an expert and each column of forecasts an event."""
         sure = "expert" in self.given or ("expert" in expert.roles and "other" not in expert.roles)
         named = sure and (self.asks(reading) or PROBABILITY in self.given)
         if not (named if self.profile.repeated([expert.place]) else sure or self.asks(reading)):
@@ -302,7 +309,7 @@ class Choice(Objections):
             yield "it numbers the rows"
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
-        """Yield reasons if forecast columns are read as one for each class and are not, or are but are not so read."""
+        """Yield reasons against taking forecast columns for classes, or for experts where they seem to be classes."""
         shape, look = reading.shape, self.profile
         places = [c.place for c in forecasts]
         grid = self.profile.grid(reading.forecasts, self.happened(reading))
@@ -310,10 +317,10 @@ class Choice(Objections):
             yield "headers are not those of experts and classes"
         elif shape == WIDE and grid is not None:
             yield "headers are those of experts and classes"
-        elif shape == WIDE and (self.adds(reading) or any(each <= {*places} for each in look.sums)):
+        elif shape == WIDE and (self.adds_up(reading) or any(each <= {*places} for each in look.sums)):
             yield "columns add up to 1 as those of classes do"
         elif (shape == CLASSES and not look.add_up(places)) or (
-            shape == ONE_CLASSES and (grid is not None or not self.adds(reading))
+            shape == ONE_CLASSES and (grid is not None or not self.adds_up(reading))
         ):
             yield "columns do not add up to 1 as those of classes do"
 

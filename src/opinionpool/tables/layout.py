@@ -55,7 +55,7 @@ _Way: TypeAlias = tuple[Reading, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a table as it is read: its shape, and which column (position) plays which role."""
+    """The reading of a table that was chosen: its shape, and which column (position) holds what, such as the event."""
 
     shape: Shape
     roles: Mapping[str, int]  # position of the column of each role
@@ -90,7 +90,7 @@ def find_layout(
         for name in (names,) if isinstance(names, str) else names or ():
             position(profile.table.name, profile.table.names, name)
     choice = Choice(profile, given_roles, beside, void)
-    odds = [c.name for c in choice.free if c.american and not ("never" in c.says or given_roles.settles(c.name))]
+    odds = [c.name for c in choice.free if c.american and not ("never" in c.hints or given_roles.settles(c.name))]
     if odds and PROBABILITY not in choice.given:
         raise fault("american-odds", Place(profile.table.name), columns=odds)
     fit, offered = _readings(choice)
@@ -109,8 +109,8 @@ def find_layout(
 
 
 def _mixed(choice: Choice) -> Iterator[_Way]:
-    """Yield the way to read columns of fractions beside columns of scores or verdicts, each of these by its scale."""
-    able = [c for c in choice.free if c in choice.numbers or ("score" in c.says and c.forecasts)]
+    """Yield the way to read a table in which some columns hold fractions, and others scores or verdicts on scales."""
+    able = [c for c in choice.free if c in choice.numbers or ("score" in c.hints and c.forecasts)]
     scores = [c for c in able if c.unit == "scale" and not c.binary]
     if scores and any(c.fractions for c in able):
         scales = shared_scales({c.name: Spread.of(c.values) for c in scores})
@@ -119,7 +119,7 @@ def _mixed(choice: Choice) -> Iterator[_Way]:
 
 
 def _verdicts(choice: Choice) -> Iterator[_Way]:
-    """Yield ways to take columns of words, or of 0 and 1, for experts' verdicts: all on one scale, else one column."""
+    """Yield ways to read columns of words, or of 0 and 1, as experts' judgements: all on one scale, else one column."""
     found = choice.profile.recognised(("outcome",))
     alike = {c.name: c.words.values for c in choice.free if c.name in found and not c.roles}
     shared = Scale.of_verdicts([*{*chain(*alike.values())}]) if len(alike) > 1 else None
@@ -135,7 +135,7 @@ def _verdicts(choice: Choice) -> Iterator[_Way]:
 
 
 def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
-    """Yield the way to read a table in which columns have `scales` and `forecasts` are the forecasts, if that fits."""
+    """Yield the reading, and its options, in which columns have `scales` and `forecasts` are forecasts, if it fits."""
     given = choice.given_roles
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
@@ -164,7 +164,7 @@ def check_names(profile: Profile) -> None:
 
 
 def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
-    """Return True if `other` differs from `one` only by columns whose headers are the very names of their roles."""
+    """Return True if `other` differs from `one` only in columns whose headers are exactly the names of their roles."""
     if one.shape != other.shape or not {*other.caveats} <= {*one.caveats} or one.roles.keys() != other.roles.keys():
         return False
     differing = [role for role, places in one.roles.items() if places != other.roles[role]]
@@ -176,7 +176,7 @@ def _guesses(choice: Choice, reading: Reading) -> int:
     """Return the number of roles in `reading` whose columns are named neither by headers nor by the user."""
     columns, found = choice.profile.columns, 0
     for role, places in reading.roles.items():
-        named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].says)
+        named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].hints)
         named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
         found += not named and any(role not in columns[place].roles for place in places)
     return found
@@ -190,7 +190,7 @@ def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
 
 
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each meaning (forecasts and events), without those of which another one is better."""
+    """Return one reading for each set of forecasts and events, without readings to which another one is preferred."""
     found: dict[object, Reading] = {}
     for reading in readings:
         found.setdefault(_meaning(choice, reading), reading)
@@ -199,7 +199,7 @@ def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
 
 
 def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
-    """Return the only acceptable reading and []; if there is none, or several: None and the readings to offer."""
+    """Return the only acceptable reading and []; if there is none, or several, None and the readings to propose."""
     judged = list(choice.readings())
     fit = _best(choice, (one for one in judged if not one.caveats))
     known = {_meaning(choice, one) for one in fit}
@@ -233,32 +233,32 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 
 def _rejected(choice: Choice) -> Reading | None:
-    """Return the reading with the fewest guessed roles among those not offered because of harms; None without any."""
+    """Return the reading with the fewest guessed roles of those not proposed because of harms; None without any."""
     able = sorted(choice.readings(loose=True), key=lambda one: (_guesses(choice, one), len(one.harms)))
     return next((one for one in able if one.harms), None)
 
 
 def _is_part(choice: Choice, one: Reading, other: Reading) -> bool:
-    """Return True if `one` takes a single column for the forecasts, of several that `other` takes for experts."""
+    """Return True if `one` has a single column of forecasts, and `other` has this and others, one for each expert."""
     own, others = {*one.forecasts}, {*other.forecasts}
     columns = choice.profile.columns
     named = any(PROBABILITY in columns[place].roles for place in own)
-    named |= all("summary" in columns[place].says for place in others - own)
+    named |= all("summary" in columns[place].hints for place in others - own)
     return one.shape == ONE and other.shape == WIDE and own < others and not named
 
 
 def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
     """Yield copies of `reading` with columns of facts (times, topics, ...), one for each choice that headers allow."""
     wanted = FACTS[:1] if reading.shape == RESPONDENTS else FACTS
-    players = {role: places for role in wanted if (places := _players(choice, reading, role))}
+    players = {role: places for role in wanted if (places := _fact_columns(choice, reading, role))}
     for chosen in product(*players.values()):
         facts = {role: (place,) for role, place in zip(players, chosen, strict=True)}
         if len(set(facts.values())) == len(facts):
             yield replace(reading, roles={**reading.roles, **facts})
 
 
-def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
-    """Positions of columns that by header may have `role`, a fact such as topic; copies of the first are left out."""
+def _fact_columns(choice: Choice, reading: Reading, role: str) -> list[int]:
+    """Positions of columns whose headers name `role`, a fact such as topic, without copies of the first one."""
     look, event = choice.profile, reading.roles.get("event", ())
     if role in choice.given or role == "order":
         return list(choice.given.get(role, ()))
@@ -288,7 +288,7 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
             priors[label.strip()] = c.place
     if shape in {ONE, WIDE} and PROBABILITY not in choice.given:
         # An expert without a forecast yet is one.
-        blank_columns = [c.place for c in choice.numbers if not c.kind and not c.says and c.place not in reading.used]
+        blank_columns = [c.place for c in choice.numbers if not c.kind and not c.hints and c.place not in reading.used]
         forecasts = tuple(sorted({*forecasts, *blank_columns}))
     names = [columns[place].name for place in forecasts]
     cells: tuple[tuple[str | None, str | None], ...] = tuple((name, None) for name in names)
@@ -364,7 +364,7 @@ def _question(
 
 
 def _line(choice: Choice, reading: Reading) -> str:
-    """Return a line of text with a reading's shape and the columns of its roles."""
+    """Return a line of text on a reading: its shape, and its columns by role, as "event = q, expert = name"."""
     columns = choice.profile.columns
     parts = [
         f"{role} = {' + '.join(shown(columns[p].name) for p in places)}"
@@ -384,8 +384,8 @@ def _columns(choice: Choice, reading: Reading | None) -> list[str]:
         if reading is not None and column.place in reading.forecasts and not played:
             played = ["forecasts"]
         role = ", ".join(played or sorted(choice.roles(column) - {"other", "sureness"}) if reading is None else played)
-        nothing = "never forecasts" if "never" in column.says else "nothing" if reading else "?"
-        nothing = "outcome?" if not reading and "unsure" in column.says and column.distinct == 2 else nothing
+        nothing = "never forecasts" if "never" in column.hints else "nothing" if reading else "?"
+        nothing = "outcome?" if not reading and "unsure" in column.hints and column.distinct == 2 else nothing
         scale = f" ({column.scale})" if column.scale else ""
         rows.append(column.line(f"{role}{scale}" if role == "forecasts" else role or column.scale or nothing))
     widths = [min(40, max(len(row[i]) for row in rows)) for i in range(4)]
@@ -460,7 +460,7 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
 def unused_note(
     names: Sequence[str], times: Sequence[str], role: str, event: str, what: str = "", hint: str = ""
 ) -> Note:
-    """Note on unused columns `names`; if those called `times` say when `event` took place, one may have `role`."""
+    """Note on unused columns `names`; those in `times` may have `role`, if they say when `event` takes place."""
     way = quoted(times[0]) if len(times) == 1 else "NAME"
     then = (
         f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if {event} then, say --column {role}={way}"
@@ -469,6 +469,6 @@ def unused_note(
 
 
 def _played(layout: Layout, role: str, name: str) -> str:
-    """Return a role and its column as text, and whether the role is guessed."""
+    """Return a role and its column as text, as "event = question", and whether the role is guessed from the cells."""
     how = " (the column left that names each row)" if role in layout.guessed else ""
     return f"{role} = {name or 'the first column'}{how}"

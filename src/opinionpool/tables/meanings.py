@@ -22,7 +22,7 @@ from opinionpool.tables.roles import (
 
 
 def sides(columns: Sequence[Column]) -> list[list[Column]]:
-    """Return alternative sets of forecast columns: the last period's, else one for each suffix (ann_w2, bob_w2)."""
+    """Return alternative sets of forecast columns: the last period's, or one set for each suffix, as ann_w2, bob_w2."""
     periods = [c for c in columns if c.period]
     if len(periods) > 1:
         return [[c for c in columns if c not in periods[:-1]]]
@@ -66,7 +66,7 @@ def strangers(columns: Sequence[Column]) -> list[Column]:
 
 
 class Meanings:
-    """Columns of a table, grouped by what they can be: free for any role, numbers, labels, times, named by the user."""
+    """Columns of a table, grouped by what they may hold (any role, numbers, labels, times), with roles by header."""
 
     def __init__(
         self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
@@ -104,7 +104,7 @@ class Meanings:
             c
             for c in self.plain
             if c.forecasts
-            if c.name in named or c.place in summed or not ({"never", "score"} & c.says or c.is_amount)
+            if c.name in named or c.place in summed or not ({"never", "score"} & c.hints or c.is_amount)
         ]
         # Odds, and what was predicted, are no forecasts beside other numbers.
         odd = {c.place for c in self.numbers if (c.spread == "odds" and "%" not in c.name) or c.is_decision}
@@ -127,13 +127,13 @@ class Meanings:
 
     @cached_property
     def shared(self) -> list[Column]:
-        """Columns, with two or more distinct words and not of forecasts, whose header the table of outcomes has too."""
+        """Columns of two or more distinct words, no forecasts, whose header is also in the table of outcomes."""
         return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     @cached_property
     def scores(self) -> list[Column]:
         """Columns whose headers name scores, and whose cells may be forecasts all the same."""
-        return [c for c in self.plain if "score" in c.says and c.forecasts]
+        return [c for c in self.plain if "score" in c.hints and c.forecasts]
 
     def happened(self, reading: Reading) -> frozenset[str]:
         """Return the distinct outcomes of a reading, in lower case; words for void and open events are left out."""

@@ -33,17 +33,21 @@ _Reason: TypeAlias = tuple[str, Sequence[str]]
 
 
 class Objections(Meanings):
-    """What speaks against readings of a table: caveats, which users may overrule, and harms, which rule them out."""
+    """Objections to readings of a table: caveats, which the user can overrule, and harms, which rule out a proposal.
+
+    A reading is one way to take columns as event, expert, forecast and so on (roles); a key is the columns that
+    identify a row, a verdict a judgement in words, or 0 or 1, in place of a probability.
+    """
 
     def differs(self, column: Column, reading: Reading) -> bool:
-        """Whether verdicts in `column` differ within an event, or from what an outcome column says in the same row."""
+        """Whether verdicts in `column` differ between rows of one event, or from the outcome in the same row."""
         event, others = reading.roles.get("event", ()), (c for c in self.free if "outcome" in self.roles(c))
         return self.profile.varies_within(column.place, event) or any(
             column.differs(other) for other in others if other is not column
         )
 
-    def adds(self, reading: Reading) -> bool:
-        """Whether forecast columns add up to 1, in more than `FEW` rows unless their headers name all outcomes."""
+    def adds_up(self, reading: Reading) -> bool:
+        """Whether forecast columns add up to 1 in nearly all rows, more than `FEW` unless headers name all outcomes."""
         return self.profile.add_up(reading.forecasts, 1 if self.names_classes(reading) else FEW + 1)
 
     def names_classes(self, reading: Reading) -> bool:
@@ -62,13 +66,13 @@ class Objections(Meanings):
         return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
     def _outcomes_left(self, reading: Reading) -> list[Column]:
-        """Unused columns that may hold outcomes: by their headers, or as they have few words, one in each event."""
+        """Unused columns that may hold outcomes: by header, or with few words that never differ in an event."""
         wide, repeated = reading.shape.numbered, self.profile.repeated(reading.roles.get("event", ()))
         called, classes = self.called("outcome"), "class" in reading.shape.columns
 
         def may_be(c: Column) -> bool:
-            flag = (c.binary or c.mostly_truth) and not {"never", "decision"} & c.says
-            flag |= c.mostly_truth and "unsure" in c.says
+            flag = (c.binary or c.mostly_truth) and not {"never", "decision"} & c.hints
+            flag |= c.mostly_truth and "unsure" in c.hints
             once = (flag or c.levels or (wide and c.is_grade)) and (wide or bool(repeated))
             return (
                 c.may_be_outcome or (once and not self.varies(c.place, reading)) or (classes and self.names_columns(c))
@@ -78,7 +82,7 @@ class Objections(Meanings):
         return [c for c in left if c.place in called or (c in self.plain and may_be(c))]
 
     def names_columns(self, column: Column) -> bool:
-        """Whether the words in a column are the last words of headers, as outcomes are if columns are classes."""
+        """Whether each word in a column is the last word of a header, as an outcome is where columns are classes."""
         last = {normal(c.name).split("_")[-1] for c in self.numbers}
         return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= last
 
@@ -94,12 +98,12 @@ class Objections(Meanings):
                 yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
         elif "outcome" not in self.given and shape != RESPONDENTS:
             yield from (f"{shown(c.name)} is no outcome" for c in self._outcomes_left(reading))
-        if not (self.given or self._names_say(reading)):
+        if not (self.given or self._settled_by_names(reading)):
             yield "columns are experts, though no name says so"
-        measures = [] if PROBABILITY in self.given else [shown(c.name) for c in self.free if "measure" in c.says]
+        measures = [] if PROBABILITY in self.given else [shown(c.name) for c in self.free if "measure" in c.hints]
         yield from (f"numbers are probabilities, and no amounts in {name}" for name in measures)
         votes = self.votes(reading)
-        if self.sure(reading) and votes and "verdict" not in self.given:
+        if self.are_confidences(reading) and votes and "verdict" not in self.given:
             yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
         if shape == SURE and "verdict" not in self.given:
             sure, verdict = look.columns[reading.forecasts[0]], look.columns[roles["verdict"][0]]
@@ -114,23 +118,23 @@ class Objections(Meanings):
             yield from self._column_caveats(reading) if shape.columns and shape != PAIRS else ()
             yield from self._aside_caveats(reading)
 
-    def _names_say(self, reading: Reading) -> bool:
-        """Whether names settle a reading: a header with one meaning, all columns forecasts, or what the user says."""
+    def _settled_by_names(self, reading: Reading) -> bool:
+        """Whether headers or the user make a reading certain: a header is clear, or all columns are forecasts."""
         columns, given = self.profile.columns, self.given_roles
         named = [
             (role, columns[p]) for role, places in reading.roles.items() for p in places if role in columns[p].roles
         ]
         vague = [c for _, c in named if "other" in c.roles and TEXT not in c.roles and not c.folded <= TRUTH]
         clear = {role for role, c in named if c not in vague} - {PROBABILITY}
-        clear |= {"index" for place in reading.roles.get("event", ()) if "index" in columns[place].says}
+        clear |= {"index" for place in reading.roles.get("event", ()) if "index" in columns[place].hints}
         forecasts = [columns[place] for place in reading.forecasts]
-        sure = any({PROBABILITY, "sureness"} & c.roles or {"head", "question"} & c.says for c in forecasts)
+        sure = any({PROBABILITY, "sureness"} & c.roles or {"head", "question"} & c.hints for c in forecasts)
         every = not reading.roles.get("event") and len(reading.used) == sum(bool(c.kind) for c in columns)
         known = self.known or self.beside.names or given.include or given.exclude
         return bool(clear or every or known or (sure and not vague))
 
-    def sure(self, reading: Reading) -> bool:
-        """Whether forecasts may be confidences in verdicts (choices of a class): by header, or as verdicts differ."""
+    def are_confidences(self, reading: Reading) -> bool:
+        """Whether forecasts may be confidences in verdicts (choices of a class): headers say so, or verdicts differ."""
         columns = [self.profile.columns[place] for place in reading.forecasts]
         sure = any("sureness" in c.roles for c in columns)
         if reading.shape.columns or sure:
@@ -148,7 +152,7 @@ class Objections(Meanings):
         return [c for c in own if c.place not in reading.used]
 
     def harms(self, reading: Reading) -> Iterator[str]:
-        """Yield the reasons for which a reading is not offered: typing it might drop, merge or mistake numbers."""
+        """Yield the reasons for which a reading is not proposed: with it, numbers might be lost, merged or mistaken."""
         parts = {
             "outcome": self._outcome_harms,
             "verdict": self._verdict_harms,
@@ -159,7 +163,7 @@ class Objections(Meanings):
         yield from (f"{listed(names, 3)} {text}" for each in found for text, names in each if names)
 
     def _outcome_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield reasons against the outcome: cells are no outcomes of the forecasts, or another column may be it."""
+        """Yield reasons against the outcome column: its cells do not fit the forecasts, or another column may be it."""
         columns, outcomes = self.profile.columns, reading.roles.get("outcome", ())
         guessed = self._guessed(reading, "event")
         bad = [place for place in outcomes if not self._admits(reading, columns[place])]
@@ -172,11 +176,11 @@ class Objections(Meanings):
             yield "may be the outcome", [c.name for c in left]
 
     def _verdict_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield reasons against a column of verdicts: it holds none, or the numbers are of yes, not of the verdict."""
+        """Yield reasons against a column of verdicts: it has none, or numbers are chances of yes, not of a verdict."""
         if reading.shape == SURE:
             sure, verdict = (self.profile.columns[reading.roles[role][0]] for role in (PROBABILITY, "verdict"))
             happened = self.happened(reading) or TRUTH | {"0", "1"}
-            words = verdict.folded <= happened and "head" not in sure.says
+            words = verdict.folded <= happened and "head" not in sure.hints
             able = self.varies(verdict.place, reading) and ("outcome" in verdict.roles or words)
             able |= "verdict" in verdict.roles
             yield "may be no verdicts", [] if able else [verdict.name]
@@ -184,16 +188,16 @@ class Objections(Meanings):
             yield f"may be of yes, being below a half where {shown(verdict.name)} is no", [sure.name] if below else []
 
     def _key_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield the reasons for which rows with equal event and expert (the key) may be about several things."""
+        """Yield the reasons why rows that agree in event and expert (the key) may be about several things."""
         event, expert, look = reading.roles.get("event", ()), reading.roles.get("expert", ()), self.profile
         named = self.called("event") if reading.shape.numbered and not event else ()
         yield "may name the events", self.names_of(named)
         unlike = [] if self.differing(reading, every=True) else self.differing(reading)
-        ends = [c.place for c in self.free if c.kind == "time" and "ends" in c.says and c.place not in event]
+        ends = [c.place for c in self.free if c.kind == "time" and "ends" in c.hints and c.place not in event]
         unlike += [place for place in ends if self.varies(place, reading) and place not in unlike]
         key = listed(self.names_of([place for role in reading.shape.key for place in reading.roles[role]]))
         yield f"would differ in rows that agree in {key}", self.names_of(unlike)
-        yield "may say more of the event", self._crowd(reading)
+        yield "may say more of the event", self._many_texts(reading)
         if len(event) == 1 and self._guessed(reading, "event"):
             own, texts = (
                 look.columns[event[0]].folded,
@@ -211,43 +215,43 @@ class Objections(Meanings):
         return role not in self.given and not any(role in self.profile.columns[place].roles for place in places)
 
     def _forecast_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield the reasons for which columns of forecasts may hold something else, or other columns the forecasts."""
+        """Yield the reasons why columns of forecasts may hold something else, or others may hold the forecasts."""
         look, wide = self.profile, reading.shape == WIDE
         forecasts = [c for c in (look.columns[place] for place in reading.forecasts) if c.kind]
         names, units = [c.name for c in forecasts], {c.unit for c in forecasts if not c.binary or len(forecasts) == 1}
-        named = any({PROBABILITY, "sureness"} & c.roles or "head" in c.says or c.period for c in forecasts)
+        named = any({PROBABILITY, "sureness"} & c.roles or "head" in c.hints or c.period for c in forecasts)
         lone = len(forecasts) == 1 and forecasts[0].binary and reading.shape in {ONE, WIDE}
         yield "may be what happened", names if lone else []
         yield f"may be of several kinds: {listed(sorted(units))}", names if len(units) > 1 else []
         yield "may be odds", [c.name for c in forecasts if c.unit == "odds"]
         yield "may be amounts", [c.name for c in forecasts if c.is_amount_by_name]
-        summary = all("summary" in c.says for c in forecasts) and not named and reading.shape != PAIRS
+        summary = all("summary" in c.hints for c in forecasts) and not named and reading.shape != PAIRS
         yield "may sum up others", (names or ["what is left"]) if summary else []
         for each in look.sums:
             yield (
                 "add up to 1",
                 self.names_of(sorted(each) if len(each) > 2 and not each <= {*reading.forecasts} else ()),
             )
-        yield "may say what amounts are measured in", [c.name for c in self.free if "measure" in c.says]
+        yield "may say what amounts are measured in", [c.name for c in self.free if "measure" in c.hints]
         yield "may be quantiles of an amount", self.names_of(self.quantiles & {*reading.forecasts})
         yield "may be questions", names if wide and self.asks(reading) and "expert" not in self.given else []
-        others = [c.name for c in forecasts if not (PROBABILITY in c.roles or "head" in c.says or c.levels)]
+        others = [c.name for c in forecasts if not (PROBABILITY in c.roles or "head" in c.hints or c.levels)]
         yield "may be no probabilities, as others are called", others if wide and len(others) < len(names) else []
-        plain = [c for c in forecasts if "summary" not in c.says]
+        plain = [c for c in forecasts if "summary" not in c.hints]
         yield "may be several forecasts by each", names if wide and sides(plain) else []
         rest = [c for c in self.plain if c.place not in reading.used and c.kind == "number" and not c.binary]
-        rest = [c for c in rest if not {"never", "summary"} & c.says or c.unit == "odds"]
-        scored = any("score" in c.says and c.unit in units - {"fractions"} for c in (*forecasts, *rest))
-        yield "may be scores", [c.name for c in forecasts if scored and "score" not in c.says]
+        rest = [c for c in rest if not {"never", "summary"} & c.hints or c.unit == "odds"]
+        scored = any("score" in c.hints and c.unit in units - {"fractions"} for c in (*forecasts, *rest))
+        yield "may be scores", [c.name for c in forecasts if scored and "score" not in c.hints]
         alike = [c for c in rest if c.unit in units and c.fractions]
         named &= (
-            not (reading.shape == ONE and len(alike) > 1 and "head" not in forecasts[0].says) if forecasts else True
+            not (reading.shape == ONE and len(alike) > 1 and "head" not in forecasts[0].hints) if forecasts else True
         )
         family = named or len(rest) <= len(forecasts) or (len(forecasts) > 1 and stems(forecasts))
         yield "may be forecasts as well", [] if family else [c.name for c in rest]
 
     def _admits(self, reading: Reading, column: Column) -> bool:
-        """Whether the cells of `column`, an outcome column, may be outcomes of the forecasts that `reading` has."""
+        """Whether the cells of `column`, read as outcomes, can be outcomes of the forecasts in `reading`."""
         look, happened = self.profile, self.happened(reading)
         words, namesakes = {bare(word) for word in happened}, self._namesakes(column)
         others = (c for c in self.free if c.is_two and c is not column)
@@ -257,7 +261,7 @@ class Objections(Meanings):
             return False
         if (
             column.unit == "scale"
-            and not (column.roles or "unsure" in column.says)
+            and not (column.roles or "unsure" in column.hints)
             and stems([column, *(look.columns[p] for p in reading.forecasts)])
         ):
             return False
@@ -277,17 +281,17 @@ class Objections(Meanings):
         return len(words) <= 2 or stray or scales or leveled or column.levels
 
     def _namesakes(self, column: Column) -> set[int]:
-        """Return the columns of numbers whose headers share most words with that of `column`, unless all do so."""
+        """Positions of columns of numbers whose headers share most words with that of `column`; none if all do."""
         own = {*normal(column.name).split("_")}
         able = [c for c in self.free if c.kind in {"number", ""} and not (c.binary or c is column)]
         shared = {c.place: len(own & {*normal(c.name).split("_")}) for c in able}
         most = max(shared.values(), default=0)
         return {place for place, count in shared.items() if count == most and min(shared.values()) < most}
 
-    def _crowd(self, reading: Reading) -> list[str]:
-        """Unused columns of words, if many, that vary within events or, if no header says event, all of them."""
+    def _many_texts(self, reading: Reading) -> list[str]:
+        """Unused columns of words that vary within events, or all if no header names events; [] unless many."""
         event = [self.profile.columns[place] for place in reading.roles.get("event", ())]
-        left = [c for c in self.plain if c.kind == "text" and c.place not in reading.used and "never" not in c.says]
+        left = [c for c in self.plain if c.kind == "text" and c.place not in reading.used and "never" not in c.hints]
         named = any("event" in self.roles(c) and c.distinct > 1 for c in event)
         found = [c.name for c in left if not named or self.varies(c.place, reading)]
         return found if len(found) > (_OTHERS if named else _FEW) else []
@@ -301,16 +305,16 @@ class Objections(Meanings):
             return []
         able = [c for c in self.free if c.place not in reading.used and c.is_key and c.present == 1]
         able = [c for c in able if c.is_part or c.kind != "number"]
-        able = [c for c in able if self.roles(c) or c.kind == "time" or "unsure" not in c.says]
+        able = [c for c in able if self.roles(c) or c.kind == "time" or "unsure" not in c.hints]
         return [c.place for c in able if (look.distinguishes if every else look.varies_within)(c.place, places)]
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield objections to the columns that identify a row: an unused column names events, or distinguishes rows."""
+        """Yield objections to the key (columns that identify a row): an unused column may name events, or tell more."""
         look, shape, roles = self.profile, reading.shape, reading.roles
         if shape.numbered and not roles["event"]:
             texts = [c.place for c in self.labels if c.kind == "text" and not roles.get("outcome")]
             yield from (f"{shown(look.columns[p].name)} names no event" for p in (*self.called("event"), *texts))
-        if crowd := self._crowd(reading):
+        if crowd := self._many_texts(reading):
             yield f"{listed(crowd, 3)} say nothing of the event"
         places = [place for role in shape.key for place in reading.roles[role]]
         repeated = look.repeated(places) if places else 0
@@ -327,11 +331,11 @@ class Objections(Meanings):
         shape, look = reading.shape, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         open_ = [c for c in forecasts if not self.given_roles.settles(c.name)]
-        unsure = [c for c in open_ if shape in (WIDE, RESPONDENTS) and "unsure" in c.says and "head" not in c.says]
+        unsure = [c for c in open_ if shape in (WIDE, RESPONDENTS) and "unsure" in c.hints and "head" not in c.hints]
         if not reading.roles.get("outcome"):
-            unsure += [c for c in open_ if "outcome" in c.roles and "unsure" not in c.says]
+            unsure += [c for c in open_ if "outcome" in c.roles and "unsure" not in c.hints]
         yield from (f"{shown(c.name)} is a forecast, and not what happened" for c in unsure)
-        yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.says)
+        yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.hints)
         if shape == WIDE and sides(open_):
             yield f"{listed([c.name for c in forecasts], 4)} are an expert each"
         if shape == ONE_CLASSES and not self.names_classes(reading):
@@ -345,10 +349,10 @@ class Objections(Meanings):
     def asks(self, reading: Reading) -> bool:
         """Whether all headers of forecast columns are questions, or are events in the table of outcomes."""
         columns = (self.profile.columns[place] for place in reading.forecasts)
-        return all("question" in c.says or c.name in self.beside.events for c in columns)
+        return all("question" in c.hints or c.name in self.beside.events for c in columns)
 
     def _aside_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield objections to unused columns: numbers like those of the forecasts, or words mixed with numbers."""
+        """Yield objections to leaving columns unused, as they hold numbers like the forecasts, or words and numbers."""
         forecasts = [self.profile.columns[place] for place in reading.forecasts]
         one = None if reading.shape.columns else forecasts[0]
         named = one and PROBABILITY in self.roles(one) and (reading.shape == SURE or "sureness" not in one.roles)
@@ -359,14 +363,14 @@ class Objections(Meanings):
         for c in self.free:
             if c.place in aside or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue
-            graded = "score" in c.says and c.spread == "scale"
-            none = not c.fractions or ("never" in c.says and is_never(c.name))
-            if ({"never", "score"} & c.says and not graded and none) or (named and "summary" in c.says):
+            graded = "score" in c.hints and c.spread == "scale"
+            none = not c.fractions or ("never" in c.hints and is_never(c.name))
+            if ({"never", "score"} & c.hints and not graded and none) or (named and "summary" in c.hints):
                 continue
             # Beside the one that is called the forecast, others may be if they are called probabilities.
-            if one and named and reading.shape != ONE and (one.named(PROBABILITY) or "head" not in c.says):
+            if one and named and reading.shape != ONE and (one.named(PROBABILITY) or "head" not in c.hints):
                 continue
-            alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
+            alike = "score" in c.hints or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
             alike = alike or (c in self.numbers and bool(c.kind) and not (one and c.binary))
             if alike or (c.kind == "mixed" and c in self.plain):
                 yield f"{shown(c.name)} is no forecast"

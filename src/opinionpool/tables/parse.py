@@ -224,7 +224,7 @@ class TableReader:
         layout, look, time = self.layout, self.profile, self.layout.roles.get("time")
         unused, times = [look.columns[i] for i in layout.unused], list[Column]()
         if time is None and "time" not in self.request.keys:
-            times = [c for c in unused if are_times(c.words.values[:50]) and "ends" not in c.says]
+            times = [c for c in unused if are_times(c.words.values[:50]) and "ends" not in c.hints]
         if "event" in layout.roles:
             times = [c for c in times if look.varies_within(c.place, [layout.roles["event"]])]
         keys = {role: self.table.names[place] for role, place in layout.roles.items() if role in KEYED}

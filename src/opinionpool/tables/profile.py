@@ -54,7 +54,7 @@ _WORDS = 11
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column of a table as evidence on its role: its header, its cells and their kind."""
+    """A column of a table, and what its header and cells suggest about its role (event, expert, outcome, ...)."""
 
     place: int  # position in the table
     name: str  # header
@@ -82,7 +82,7 @@ class Column:
 
     @cached_property
     def roles(self) -> frozenset[str]:
-        """Roles that the header names; probability if it names a score or verdict and no other column holds levels."""
+        """Roles that the header names; probability for a score or verdict, if no other column has levels of a scale."""
         if self.scored and not self.several:
             return frozenset({PROBABILITY})
         return roles_of(self.name) or frozenset({"outcome"} if self.says_end else ())
@@ -96,12 +96,12 @@ class Column:
 
     @property
     def scored(self) -> bool:
-        """Whether the column holds levels, and its header names a score or verdict."""
+        """Whether the cells are levels of a scale, and the header names a score or a verdict."""
         return self.levels and ("verdict" in roles_of(self.name) or "score" in words_of(self.name))
 
     @cached_property
-    def says(self) -> frozenset[str]:
-        """Kinds of words in the header, by `words_of`; without "score" if the cells are levels of a scale."""
+    def hints(self) -> frozenset[str]:
+        """Kinds of words in the header, as `words_of` gives them; without "score" if cells are levels of a scale."""
         return words_of(self.name) - ({"score"} if self.levels else set()) | ({"ends"} if self.ahead else set())
 
     @cached_property
@@ -120,7 +120,7 @@ class Column:
 
     @property
     def names_things(self) -> bool:
-        """Whether the cells may be names: words other than yes and no, or numbers of which each occurs often."""
+        """Whether the cells may be names of things: words other than yes and no, or numbers that recur often."""
         often = self.kind != "number" or self.numbers_things or 2 * self.distinct <= len(self.values)
         return often and (self.distinct > 1 or len(self.values) == 1) and not self.folded <= TRUTH
 
@@ -141,40 +141,40 @@ class Column:
 
     @cached_property
     def is_key(self) -> bool:
-        """Whether cells may tell what rows are about: short words, or numbers of a round or a part of a name."""
+        """Whether cells may be part of what a row is about: short words, or numbers of a round, a week or the like."""
         made = PROBABILITY in roles_of(normal(self.name).removesuffix("_id"))
-        if {"again", "order"} & (self.says | roles_of(self.name)) or BETWEEN in self.name or not self.kind or made:
+        if {"again", "order"} & (self.hints | roles_of(self.name)) or BETWEEN in self.name or not self.kind or made:
             return False
         if self.kind == "time":
-            return "ends" in self.says
+            return "ends" in self.hints
         if self.kind == "number":
-            return "round" in self.says or (self.whole == 1 and self.is_part)
+            return "round" in self.hints or (self.whole == 1 and self.is_part)
         return all(len(word) <= _SHORT for word in self.words.values)
 
     @property
     def is_part(self) -> bool:
         """Whether the header is that of a number that may be part of a name, such as an id, a week or a season."""
-        return self.is_id or "part" in self.says
+        return self.is_id or "part" in self.hints
 
     @property
     def is_grade(self) -> bool:
-        """Whether the header names a score, and the cells have so few values that these may be grades of outcomes."""
+        """Whether the header names a score, and cells have so few values that they may be grades of what happened."""
         few = 1 < self.distinct <= 11 and (self.is_two or self.kind == "text" or self.whole == 1)
-        return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
+        return few and "score" in self.hints and not self.roles and not {"never", "summary"} & self.hints
 
     @property
     def may_say_outcome(self) -> bool:
         """Whether the cells can be outcomes, and the header or the cells suggest that they are."""
         able = self.kind in {"text", "mixed"} or self.binary or (self.whole == 1 and self.distinct <= 11) or self.levels
         suggests = (
-            {"unsure", "score"} & self.says or "verdict" in self.roles or self.binary or self.yes_no or self.levels
+            {"unsure", "score"} & self.hints or "verdict" in self.roles or self.binary or self.yes_no or self.levels
         )
-        return bool(able and suggests and self.distinct) and not {"never", "decision"} & self.says
+        return bool(able and suggests and self.distinct) and not {"never", "decision"} & self.hints
 
     @property
     def numbers_things(self) -> bool:
         """Whether the column, by its header, numbers or counts something, and is no score."""
-        return self.is_id or (is_never(self.name) and "score" not in self.says)
+        return self.is_id or (is_never(self.name) and "score" not in self.hints)
 
     @property
     def is_label(self) -> bool:
@@ -199,7 +199,7 @@ class Column:
     @property
     def is_amount_by_name(self) -> bool:
         """Whether the last word of the header is a unit of several letters, and none is a word for probabilities."""
-        return names_unit(self.name) and self.name[-2:-1].isalpha() and not {"head", "summary"} & self.says
+        return names_unit(self.name) and self.name[-2:-1].isalpha() and not {"head", "summary"} & self.hints
 
     @property
     def mostly_truth(self) -> bool:
@@ -209,22 +209,22 @@ class Column:
     @property
     def is_vote(self) -> bool:
         """Whether the cells have two values, and the header does not hint at an outcome, so that they may be votes."""
-        return self.is_two and not {"unsure", "never"} & self.says
+        return self.is_two and not {"unsure", "never"} & self.hints
 
     @property
     def is_decision(self) -> bool:
-        """Whether the column holds 0 and 1, and its header names what was predicted."""
-        return self.binary and "decision" in self.says
+        """Whether the cells are 0 and 1, and the header is a word for a prediction, such as predicted or guess."""
+        return self.binary and "decision" in self.hints
 
     @property
     def is_amount(self) -> bool:
-        """Whether the header hints at an outcome, and numbers are above 1, so that outcomes may be amounts."""
-        return "unsure" in self.says and "head" not in self.says and self.kind == "number" and self.span[1] > 1
+        """Whether the header hints at an outcome and numbers exceed 1, so that outcomes may be amounts."""
+        return "unsure" in self.hints and "head" not in self.hints and self.kind == "number" and self.span[1] > 1
 
     @property
     def may_be_outcome(self) -> bool:
         """Whether the cells have two values, and the header hints at an outcome."""
-        return self.is_two and not self.roles and "unsure" in self.says and "never" not in self.says
+        return self.is_two and not self.roles and "unsure" in self.hints and "never" not in self.hints
 
     @property
     def distinct(self) -> int:
@@ -248,7 +248,7 @@ class Column:
 
     @cached_property
     def binary(self) -> bool:
-        """Whether the numbers are 0 and 1, with at most one more value, which few cells have."""
+        """Whether nearly all numbers are 0 or 1, and there is at most one other value."""
         return self.kind == "number" and self.span == (0.0, 1.0) and self.whole >= 0.8 and self.distinct <= 3
 
     @cached_property
@@ -258,7 +258,7 @@ class Column:
 
     @cached_property
     def forecasts(self) -> bool:
-        """Whether the column may hold forecasts: most numbers are in [0, 100], and do not count the rows."""
+        """Whether the column may hold forecasts: most numbers are in [0, 100], and they are not 1, 2, 3 and so on."""
         if self.kind != "number" or not len(self.known):
             return self.kind in {"number", ""}
         # -1 is how many tables write that there is no answer. Others beyond are errors or codes, or another scale.
@@ -279,11 +279,11 @@ class Column:
 
     @property
     def scale(self) -> str:
-        """What numbers may be that are no probabilities, such as log-odds; "" if they may be probabilities."""
+        """Text on what the numbers may be instead of probabilities, such as log-odds; "" if they may be these."""
         low, high = self.span
-        if self.kind != "number" or self.counts or "never" in self.says:
+        if self.kind != "number" or self.counts or "never" in self.hints:
             return ""
-        if low < 0 < high and self.whole < 1 and "unsure" not in self.says:
+        if low < 0 < high and self.whole < 1 and "unsure" not in self.hints:
             return "log-odds? write 1 / (1 + exp(-x))"
         if self.spread == "odds":
             return "decimal odds? write 1 / odds"
@@ -318,7 +318,7 @@ class Column:
         return not clear.any() or bool(((self.values > self.half) == yes)[clear].mean() > 1 - _SHARE)
 
     def differs(self, other: Column) -> bool:
-        """Whether the column and `other` have different words in a row; case does not count, nor do blanks."""
+        """Whether there is a row in which the column and `other` have different words; case and blanks do not count."""
         own, its = ([word.lower() for word in column.words.values] for column in (self, other))
         pairs = set(zip(self.words.codes.tolist(), other.words.codes.tolist(), strict=True))
         return any(BLANK not in pair and own[pair[0]] != its[pair[1]] for pair in pairs)
@@ -353,7 +353,7 @@ class Profile:
         self._keys: dict[tuple[int, ...], Index] = {}
 
     def _ahead(self) -> set[int]:
-        """Positions of columns of times without a role that are never before, and mostly after, those of another."""
+        """Positions of columns of times, without a role, that are never before, and mostly after, those of another."""
         times = [c for c in self.columns if c.kind == "time" and not c.roles]
         found = {
             c.place: c.words.expand(moments(c.words.values), np.datetime64("NaT"))[:_LOOK] for c in times[1:] and times
@@ -407,24 +407,24 @@ class Profile:
         return found
 
     def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
-        """Return, by header, the scale of each column of verdicts or grades whose header names no role except `own`."""
+        """Return the known scales of columns of words, by header; a header may name no role except those in `own`."""
         return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
 
     def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
-        """Return the scale of each column of few words, by header; None if the order of the words is unknown.
+        """Return the scale of each column of two to six words, by header; None if the order of the words is unknown.
 
         Headers may name no role but those in `own`, and may hint at an outcome only if `own` is not empty.
         """
         return {
-            column.name: Scale.of_verdicts(column.words.values, "score" in column.says)
+            column.name: Scale.of_verdicts(column.words.values, "score" in column.hints)
             for column in self.columns
             if column.kind == "text" and 1 < len(column.folded) < 7 and 2 * len(column.folded) <= self.rows
             if not column.roles - {PROBABILITY, "verdict", *own}
-            and not ("never" in column.says or (column.is_label and not own))
+            and not ("never" in column.hints or (column.is_label and not own))
         }
 
     def amounts(self, column: Column) -> list[str]:
-        """Return the words of `column` in whose rows most probabilities are outside [0, 1], and so must be amounts.
+        """Return the words of `column` in whose rows most numbers are outside [0, 1], and so must be amounts.
 
         Empty if other rows have numbers beyond 0 and 1 too. The word quantile is always returned.
         """
@@ -439,9 +439,9 @@ class Profile:
         return found if len(found) < column.distinct else []
 
     def _shared_words(self, names: Collection[str]) -> tuple[list[str], list[str]]:
-        """Headers among `names` of columns that share words with others, and all their words; both [] if too many."""
+        """Headers in `names` of columns that have words in common, and all their words; both [] if words are many."""
         able = [c for c in self.columns if c.name in names and c.kind == "text" and not c.roles]
-        able = [c for c in able if not {"never", "unsure"} & c.says]
+        able = [c for c in able if not {"never", "unsure"} & c.hints]
         times = Counter(chain.from_iterable(c.folded for c in able))
         able = [c for c in able if any(times[word] > 1 for word in c.folded)]
         words = {word.lower(): word for c in able for word in c.words.values}
@@ -449,7 +449,7 @@ class Profile:
         return ([c.name for c in able], [*words.values()]) if few else ([], [])
 
     def hint(self, names: Collection[str], known: bool = False) -> str:
-        """Return the text that asks for the levels of verdicts in columns `names`; if `known`, only of known scales."""
+        """Return the text that asks for the levels, in order, of columns `names`; if `known`, only for known scales."""
         able = {name: s for name, s in self._few_words().items() if s or (not known and "verdict" in roles_of(name))}
         scales = {name: scale for name, scale in able.items() if name in names}
         if not scales:
@@ -503,11 +503,11 @@ class Profile:
         return self.differing(place, places)[0] > 0
 
     def distinguishes(self, place: int, places: Sequence[int]) -> bool:
-        """Return True if column `place` has repeated words, and differs in all rows that agree in columns `places`."""
+        """Return True if words of column `place` recur, but never in two rows that agree in the columns `places`."""
         return bool(self.repeated([place])) and not self.repeated([*places, place])
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
-        """Number of events in which a column varies, number of events, and whether it varies too often for mistakes."""
+        """Number of events in which a column varies; number of events; whether the first is too large for mistakes."""
         key, codes = self.key(event), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
@@ -547,7 +547,7 @@ class Profile:
         return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
 
     def add_up(self, places: Sequence[int], rows: int = 1) -> bool:
-        """Whether the columns at `places` add up to 1 (or 100) in 90% of the rows without blanks, at least `rows`."""
+        """Whether the columns at `places` add up to 1 (or 100) in 90% of at least `rows` rows without blanks."""
         sums = np.sum([self.columns[place].values for place in places], axis=0)
         sums = sums[~np.isnan(sums)]
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
@@ -556,7 +556,7 @@ class Profile:
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Column:
-    """Return a copy of `column` with levels as fractions if most cells are levels, or it is `named`; else `column`.
+    """Return a copy of `column` with levels as fractions, if most cells are levels or if `named`; else `column`.
 
     In a column called score or verdict, levels may be on the scales of experts.
     """

@@ -160,7 +160,7 @@ def names_key(name: str) -> bool:
 
 
 def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] | None:
-    """Return (expert, class) of each header, split at the last `mark` ("": non-letter); None unless all pairs occur.
+    """Return (expert, class) of each header, split at the last `mark` ("": non-letter); None if a pair does not occur.
 
     >>> split_names(["a:x:home", "a:x:away"], ":"), split_names(["vit_prob_cat", "vit_prob_dog"], "")
     ((('a:x', 'home'), ('a:x', 'away')), (('vit', 'cat'), ('vit', 'dog')))
@@ -177,7 +177,7 @@ def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] 
 
 
 def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return each expert with the positions of its columns called, by a word in the header, verdict and confidence.
+    """Return the experts who have a column named as verdict and one as confidence, and the positions of both.
 
     >>> verdict_pairs(["id", "gpt_verdict", "gpt confidence", "answer_b", "confidence_b"])
     [('gpt', 1, 2), ('b', 3, 4)]
@@ -196,8 +196,8 @@ def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
 def class_names(headers: Sequence[str], happened: Collection[str] = ()) -> list[str]:
     """Return the classes that columns of probabilities are about, by their headers.
 
-    A common beginning is left out if it is an object that has the columns as keys, or a word for probabilities, or if
-    what remains are outcomes.
+    A beginning that headers share is left out if it ends in a dot (columns of one JSON object), if it is a word for
+    probabilities, or if what remains are outcomes in `happened`.
 
     >>> class_names(["probs.safe", "probs.unsafe"]), class_names(["model_yes", "model_no"], ["yes", "no"])
     (['safe', 'unsafe'], ['yes', 'no'])
@@ -221,7 +221,7 @@ def _without_prefix(header: str) -> str:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
-    """Columns that the user names, by role, checked; several for a role are parts of a key, or hold forecasts."""
+    """Return the columns that the user names, by role, checked; several for a role form a key, or hold forecasts."""
     found: dict[str, str | tuple[str, ...] | None] = {}
     if columns is not None:
         expect_type(columns, Mapping, "columns")
@@ -255,7 +255,7 @@ FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", 
 
 @dataclass(frozen=True)
 class Shape:
-    """Shape of a table: roles that it needs and forbids, roles that identify a row, what forecast columns are for."""
+    """Shape of a table: what a row is, roles (what columns hold) needed or forbidden, what forecast columns are for."""
 
     name: str
     needs: tuple[str, ...]
@@ -297,7 +297,11 @@ Roles = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a table: its shape, the columns of each role and of forecasts, and what speaks against it."""
+    """One way to read a table: its shape, and which columns hold what (event, expert, forecasts, ...).
+
+    `roles` has positions of columns by role (what a column holds) and `forecasts` those of forecasts; `caveats` are
+    objections that the user can overrule, `harms` those for which the reading is not even proposed.
+    """
 
     shape: Shape
     roles: Roles
@@ -311,7 +315,7 @@ class Reading:
         return frozenset(self.forecasts).union(*self.roles.values())
 
     def within(self, other: Reading) -> bool:
-        """Return True if `other` is this reading with more roles, and no objection that this one does not have."""
+        """Return True if `other` is this reading with more roles, and has no caveat that this one does not have."""
         same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
         mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
         same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts

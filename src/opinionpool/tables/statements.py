@@ -51,11 +51,11 @@ class Distinctions:
         return [Remedy({"columns": {"time": name}, **more}) for name in self.names]
 
     def wanted(self) -> OpinionPoolError:
-        """Error for an option that needs times of forecasts, if no column has that role but an unused one may."""
+        """Error for an option that needs forecasts' times, if no column has that role but unused ones may hold them."""
         return fault("unnamed-times", Place(self.table.name), self.by_time(), names=self.names, option=self.option)
 
     def last(self) -> OpinionPoolError:
-        """Error for --duplicates last, if no column is the time of forecasts but an unused one may be."""
+        """Error for --duplicates last, if no column has the role of time; it names the columns that may have it."""
         ways = [*self.by_time(duplicates="last"), Remedy({"duplicates": "last-row"})]
         about = {"table": self.table.name, "names": self.names, "option": self.option}
         return fault("last-without-times", None, ways, **about)
@@ -87,10 +87,10 @@ class Distinctions:
         if not able:
             # Names that differ say that rows are about different things, though not which one counts.
             groups = _groups(long_rows, ())
-            texts = [c for c in self._tellers(adds=False) if c.kind != "number"]
+            texts = [c for c in self._subjects(adds=False) if c.kind != "number"]
             able = [c.name for c in texts if self._differs(c, long_rows, groups)]
         days = [] if able else self._days(long_rows)
-        again = any("again" in column.says for column in self.unused)
+        again = any("again" in column.hints for column in self.unused)
         if days:
             ways = [way for name in days for way in self._parts(name, ("event",))]
         elif not able and (again or self.levels) and not (self.time or self.names):
@@ -114,18 +114,18 @@ class Distinctions:
         )
 
     def _stamps(self, long_rows: LongRows) -> list[Index]:
-        """Times of forecasts as integers, (M,), in a list; if unknown, the codes of each unused column of times."""
+        """Times of forecasts as integers, (M,), in a list; if unknown, words' codes of each unused column of times."""
         if self.time is not None and long_rows.time is not None:
             return [long_rows.time.astype(np.int64)]
         return [self.table.words(c.place).codes[long_rows.row] for c in self.unused if c.name in self.names]
 
-    def _tellers(self, adds: bool) -> list[Column]:
-        """Return the unused columns that may say what rows are about; what happened only where values add up to 1."""
+    def _subjects(self, adds: bool) -> list[Column]:
+        """Unused columns that may say what rows are about; columns of outcomes only if numbers add up to 1 (`adds`)."""
         able = [c for c in self.unused if c.is_key or "order" in c.roles]
-        return [c for c in able if adds or not ({"outcome"} & c.roles or "unsure" in c.says or c.folded <= TRUTH)]
+        return [c for c in able if adds or not ({"outcome"} & c.roles or "unsure" in c.hints or c.folded <= TRUTH)]
 
     def _differs(self, column: Column, long_rows: LongRows, groups: Sequence[Index], every: bool = False) -> bool:
-        """Whether words of a column recur, and differ in any two rows of most groups; in all groups if `every`."""
+        """Whether a column differs in any two rows of most groups (of all, if `every`), and has words that recur."""
         words = self.table.words(column.place)
         codes = [words.codes[long_rows.row[group]] for group in groups]
         number = sum(len(np.unique(own)) == len(own) for own in codes)
@@ -133,32 +133,33 @@ class Distinctions:
         return recurs and number > 0 and (number == len(codes) if every else 2 * number >= len(codes))
 
     def distinguishing(self, long_rows: LongRows, groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
-        """Return the unused columns that differ in any two rows of a group, and remedies by the first of them.
+        """Return the unused columns that differ in any two rows of a group, and remedies that use the first of them.
 
-        A remedy gives it the role of class, expert or order, makes it part of a key, or keeps the rows with one value.
+        A remedy gives the column the role of class, expert or order, makes it part of a key, or keeps the rows with one
+        of its values.
         """
         adds = add_up(np.array([long_rows.value[group].sum() for group in groups]))
-        able = [c for c in self._tellers(adds) if self._differs(c, long_rows, groups, every=True)]
+        able = [c for c in self._subjects(adds) if self._differs(c, long_rows, groups, every=True)]
         return [c.name for c in able], [way for column in able[:1] for way in self._ways(column, long_rows, adds)]
 
     def _ways(self, column: Column, long_rows: LongRows, adds: bool) -> Iterator[Remedy]:
-        """Yield remedies by `column`, which differs in rows taken for one forecast; `adds`: their numbers sum to 1."""
+        """Yield remedies by `column`, which differs where expert and event agree; `adds`: numbers there sum to 1."""
         name, text = column.name, column.kind in {"text", "mixed"}
         if role := next((role for role in ("expert", "order", "class") if role in column.roles), ""):
             yield Remedy({"columns": {role: name}})
         elif text and adds:
             yield Remedy({"columns": {"class": name}})
         else:
-            if len(long_rows.experts) == 1 and text and "never" not in column.says:
+            if len(long_rows.experts) == 1 and text and "never" not in column.hints:
                 yield Remedy({"columns": {"expert": name}})
             if text or column.is_part:
                 # A judge is another by each criterion, or it is another thing that is judged.
                 yield from self._parts(name, ("expert", "event") if self.levels else ("event",))
-            if not self.levels and "round" in column.says:
+            if not self.levels and "round" in column.hints:
                 yield from (Remedy({"where": condition(name, "=", value)}) for value in self._kept(column, long_rows))
 
     def _kept(self, column: Column, long_rows: LongRows) -> list[str]:
-        """Column's values, the middle one first; [] if they are many, or an expert lacks forecasts by one of them."""
+        """Values of a column to keep rows by, the middle one first; [] if they are many, or forecasts lack one."""
         words, pairs = self.table.words(column.place), len(np.unique(long_rows.pair))
         codes, size = words.codes[long_rows.row], len(words.values)
         if size > _VALUES or any(len(np.unique(long_rows.pair[codes == i])) < pairs for i in range(size)):
@@ -169,7 +170,7 @@ class Distinctions:
         return middle + [value for value in able if value not in middle]
 
     def _days(self, long_rows: LongRows) -> list[str]:
-        """Columns of dates that may be part of an event's name, if a column of yes and no varies within events."""
+        """Columns of dates that may be part of an event's name, if another column has both yes and no in one event."""
         event = long_rows.event
         for words in (self.table.words(c.place) for c in self.unused if c.folded <= TRUTH):
             codes = words.codes[long_rows.row]
@@ -239,7 +240,7 @@ class LongRows:
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether numbers are sorted by event, expert and class, and each combination of these occurs once."""
+        """Whether numbers are sorted by event, expert and class, and no two have the same event, expert and class."""
         if not len(self.classes):
             return pairs_increase(self.event, self.expert)
         key = self.key
@@ -250,7 +251,7 @@ class LongRows:
         return replace(self, **{name: of[chosen] for name, of in self._by_row().items()})
 
     def and_also(self, other: LongRows) -> LongRows:
-        """Return a copy with the rows of `other`, from the same table, after these."""
+        """Return a copy to which the rows of `other`, from the same table, are added at the end."""
         others = other._by_row()
         both: dict[str, Any] = {name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()}
         return replace(self, **both)
@@ -270,7 +271,7 @@ class LongRows:
 
 
 def withdrawn_only(long_rows: LongRows) -> LongRows:
-    """Return the rows without blanks, except blanks of experts who have a forecast on the event and may withdraw it."""
+    """Return the rows without blanks, except those by which an expert may withdraw another forecast on the event."""
     blank = np.isnan(long_rows.value)
     if not blank.any():
         return long_rows
@@ -281,9 +282,9 @@ def withdrawn_only(long_rows: LongRows) -> LongRows:
 def one_each(
     long_rows: LongRows, rule: str | None, by: Distinctions, until: Times | None = None
 ) -> tuple[LongRows, list[Note]]:
-    """Return one number per expert, event and class, by the `rule` if there are several (None: an error), and notes.
+    """Return one number per expert, event and class, and notes; by `rule` if there are several (None: an error).
 
-    `until` is when an event's last forecasts end (NaT: at the newest one).
+    `until` is when each event's last forecasts cease to hold, for weights by time; NaT: at the time of the newest one.
     """
     notes: list[Note] = []
     blank = np.isnan(long_rows.value)
@@ -353,7 +354,7 @@ def _starts(long_rows: LongRows) -> Index:
 
 
 def _mean(long_rows: LongRows) -> LongRows:
-    """One row for each expert, event and class with the mean of its numbers, from rows sorted by `key`."""
+    """Return one row for each expert, event and class, with the mean of its numbers; the rows are sorted by `key`."""
     starts = _starts(long_rows)
     # Sums of numbers in the order of their size are the same, to the last bit, in whichever order rows come.
     value = long_rows.value[np.lexsort((long_rows.value, long_rows.key))]
@@ -361,7 +362,7 @@ def _mean(long_rows: LongRows) -> LongRows:
 
 
 def _averaged(long_rows: LongRows, means: Array) -> LongRows:
-    """One row for each expert, event and class, with its mean of `means`; NaT as time if several are averaged."""
+    """One row for each expert, event and class, with its value in `means`; time is NaT if several rows are averaged."""
     starts = _starts(long_rows)
     # Rounding must not carry an average beyond what was averaged.
     low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
@@ -371,10 +372,10 @@ def _averaged(long_rows: LongRows, means: Array) -> LongRows:
 
 
 def _samples(long_rows: LongRows) -> LongRows:
-    """Return one forecast per expert and event from its samples: rescaled mean log-odds or, by class, the mean.
+    """Return one forecast per expert and event from repeated answers: rescaled mean log-odds or, by class, the mean.
 
-    Of n samples with mean log-odds m, the mean of all m by the expert being μ, it is μ + (m − μ) / (λ + (1 − λ)/n),
-    λ the correlation of two samples on one event, of all experts together. One sample counts as it is.
+    For n samples with mean log-odds m, it is μ + (m − μ) / (λ + (1 − λ)/n): μ is the mean of m over the expert's
+    events, λ the correlation of two samples on one event, the same for all experts. One sample counts as it is.
     """
     long_rows = long_rows.select(np.lexsort((long_rows.value, long_rows.key)))
     means = _mean(long_rows)
@@ -396,7 +397,7 @@ def _samples(long_rows: LongRows) -> LongRows:
 
 
 def _over_time(long_rows: LongRows, until: Times | None, by: Distinctions) -> LongRows:
-    """Each expert's mean on each event and class, numbers weighted by the time for which they were in force."""
+    """Mean of each expert's numbers on an event and class, each weighted by the time for which it was in force."""
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
         way = f"{by.option}, or " if by.names else ""
@@ -434,7 +435,7 @@ def active_until(rows: LongRows, ends: Times) -> Index:
 
 
 def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
-    """Each expert's last number on each event and class; `by` raises an error if numbers of one time differ."""
+    """Return each expert's last number on each event and class; with `by`, an error if several of one time differ."""
     if long_rows.time is not None:
         long_rows = long_rows.select(latest_of_pair(long_rows))
     order = np.lexsort((long_rows.row, long_rows.key))
@@ -449,7 +450,7 @@ def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
 
 
 def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
-    """Positions of rows with equal expert, event, class and times (`stamps`), by group; at most `_GROUPS` groups."""
+    """Positions of rows with equal expert, event, class and times (`stamps`), in groups; at most `_GROUPS` groups."""
     order = np.lexsort((*stamps, long_rows.key))
     change = [np.diff(of[order]) != 0 for of in (*stamps, long_rows.key)]
     starts = np.concatenate([[0], np.flatnonzero(np.any(change, axis=0)) + 1, [len(order)]])
