@@ -176,7 +176,7 @@ class Objections(Meanings):
             yield "may be the outcome", [c.name for c in left]
 
     def _verdict_harms(self, reading: Reading) -> Iterator[_Reason]:
-        """Yield reasons against a column of verdicts: it has none, or numbers are chances of yes, not of a verdict."""
+        """Yield reasons against a column of verdicts: it has none, or numbers are how likely yes is, not a verdict."""
         if reading.shape == SURE:
             sure, verdict = (self.profile.columns[reading.roles[role][0]] for role in (PROBABILITY, "verdict"))
             happened = self.happened(reading) or TRUTH | {"0", "1"}
