@@ -552,7 +552,7 @@ def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_ra
 
 
 def _names_note(who: str, names: tuple[str, ...] | None) -> str:
-    """Return scikit-learn's warning that columns are matched by position, as only X or only the fit has names."""
+    """Return scikit-learn's warning that `who` matches columns by position, as only X or only the fit has names."""
     if names is None:
         return f"X has feature names, but {who} was fitted without feature names: columns are taken in the order of fit"
     return (

@@ -189,7 +189,7 @@ class ExpertColumns:
 
 
 def experts_by_class(names: tuple[str, ...] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return experts and classes of columns ``expert:class`` if each expert has all of two or more classes; else ().
+    """Return experts and classes of columns ``expert:class``; () unless each expert has all, two or more, classes.
 
     >>> experts_by_class(("ann:no", "ann:yes", "bob:no", "bob:yes")), experts_by_class(("ann", "bob"))
     ((('ann', 'bob'), ('no', 'yes')), ((), ()))
@@ -212,7 +212,7 @@ def settled_classes(labels: Labels, given: Given, names: tuple[str, ...] | None,
     typed = _typed(columns, labels)
     if typed is not None:
         return typed
-    classes = classes_of(labels, coded=_coded(labels, q))
+    classes = classes_of(labels, coded=_minus_one_is_missing(labels, q))
     if q.ndim == 2 and not columns:
         number = classes_by_sums(q, len(classes))
         if number is not None:
@@ -224,7 +224,7 @@ def settled_classes(labels: Labels, given: Given, names: tuple[str, ...] | None,
 
 
 def _given_classes(given: Given, named: bool) -> Labels:
-    """Return the classes that the user gave; if columns have no names, an error unless they are sorted."""
+    """Return the classes that the user gave; if columns have no names, an error unless the classes are sorted."""
     labels_given(given, "classes", OutcomeError)
     values = np.asarray(given, dtype=object if isinstance(given, (list, tuple)) else None).ravel()
     labels, known = read_labels(values, values.tolist())
@@ -240,7 +240,7 @@ def _given_classes(given: Given, named: bool) -> Labels:
 
 
 def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
-    """Return the classes in column names, converted to the type of the outcomes `labels`; None if these have others."""
+    """Return the classes in column names, converted to the type of `labels`; None if these have other classes."""
     texts = {label_text(label) for label in np.unique(labels).tolist()}
     if not columns or not texts <= set(columns):
         return None
@@ -253,8 +253,8 @@ def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
     return found if labels.dtype.kind in "USf" else found.astype(labels.dtype)
 
 
-def _coded(labels: Labels, q: Array) -> bool:
-    """True if the label -1 means no outcome; False if it is a class, as `q` has as many classes as there are labels."""
+def _minus_one_is_missing(labels: Labels, q: Array) -> bool:
+    """Whether the label -1 means no outcome: it is a class if `q` has forecasts for as many classes as labels."""
     count = len(np.unique(labels))
     return not (count > 2 and (q.shape[2] == count if q.ndim == 3 else classes_by_sums(q, 2) == count))
 

@@ -49,7 +49,7 @@ def normal_cdf(x: npt.ArrayLike) -> Array:
 
 
 def accuracy_of_auc(auc: float) -> float:
-    """Return the accuracy μ* of an expert whose area under the ROC curve is `auc` = Φ(√μ*)."""
+    """Accuracy μ* from `auc` = Φ(√μ*), the probability of a higher forecast if the event happens than if not."""
     _check("an AUC", auc, 0.5)
     return NormalDist().inv_cdf(auc) ** 2
 

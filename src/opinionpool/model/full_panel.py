@@ -41,7 +41,7 @@ class Discriminant:
 
     @cached_property
     def _scale(self) -> Array:
-        """Standard deviation of each expert's log-ratios, (N,): root of the mean variance over all directions."""
+        """Standard deviation of each expert's log-ratios, (N,): root of their mean variance, classes alike."""
         k, _, d = self.means.shape
         return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
 
@@ -246,7 +246,7 @@ class FullPanel(PoolingPanel):
         return np.asarray(np.einsum("knk->nk", centred) * k / (k - 1))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Return the answer about the one event of `batch` as a sum over experts, without single weights (None)."""
+        """Answer about the one event of `batch` as a sum over experts; `weights` is None, as an expert has several."""
         beyond = self.settings.contrasts(batch)[0]
         contrast = np.where(np.isnan(beyond), 0.0, beyond - self.bias_ratios)
         added = self.parts.added((beyond - self.bias_ratios)[None])[0]

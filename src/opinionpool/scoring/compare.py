@@ -297,7 +297,7 @@ def compare(
         expect_type(beliefs, Beliefs, "beliefs")
         Believed.of(beliefs, forecasts.experts)
     contest = chosen | {rival.name: rival.among(plan.rows) for rival in others}
-    trial = _tried(sample, contest, plan, splits.rounds, prior, progress)
+    trial = _scores_of(sample, contest, plan, splits.rounds, prior, progress)
     scored = ~np.isnan(trial.outside.log_score[:, 0])
     clusters, unit, notes = clusters_of(sample, scored, by)
     fitted = [name for name in trial.pools if name in chosen]
@@ -326,7 +326,7 @@ def compare(
         notes=(
             *unanswered,
             *plan.notes,
-            *_endless(occasions),
+            *_unscored_note(occasions),
             *notes,
             *leakage_notes(sample.experts, leaked_experts(sample)),
             *crowded,
@@ -340,14 +340,14 @@ def compare(
 
 
 def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
-    """Return the score of `pool` less that of the average, with an interval of its own; None without a third pool."""
+    """Score of `pool` less that of the average, with an interval for it only; None if no third pool is compared."""
     if len(trial.pools) < 3 or pool == AVERAGE:
         return None
     own, average = (trial.outside.log_score[:, [trial.pools.index(name)]] for name in (pool, AVERAGE))
     return difference_intervals(own - average, clusters, level=LEVEL, each=True)[0]
 
 
-def _tried(
+def _scores_of(
     sample: Forecasts,
     pools: Mapping[str, Configured | Rival],
     plan: Plan,
@@ -366,7 +366,7 @@ def _tried(
     return trial
 
 
-def _endless(occasions: Occasions) -> list[Note]:
+def _unscored_note(occasions: Occasions) -> list[Note]:
     """Return a note on resolved events left unscored, as it is unknown when they closed or were forecast."""
     count = int(occasions.without.sum())
     if not count:

@@ -280,7 +280,7 @@ def base_rates(prior: Array | None, events: Forecasts) -> Array:
 
 @dataclass(eq=False)
 class _Run:
-    """State of a cross-validation: the sample of events, the pools, and the notes that fits to parts of it made."""
+    """A cross-validation: the sample, the pools, and the notes that fits of the pools to parts of the sample make."""
 
     sample: Forecasts  # events for the fits
     occasions: Occasions  # occasions for the scores

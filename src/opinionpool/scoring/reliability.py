@@ -80,7 +80,8 @@ def changes(values: npt.NDArray[np.generic]) -> Index:
 def isotonic(groups: Groups) -> Groups:
     """Return `groups` merged until frequencies increase strictly: the level sets of the isotonic regression.
 
-    Frequencies minimise every proper score among non-decreasing functions (Dimitriadis, Gneiting & Jordan 2021).
+    Among all non-decreasing functions of the forecast, these frequencies minimise every proper score of the outcomes
+    (Dimitriadis, Gneiting & Jordan 2021).
     """
     from scipy.optimize import isotonic_regression
 
@@ -308,7 +309,7 @@ def decompose(
 
 
 def _calibrated_loss(happened: Array, count: Array, score: str) -> float:
-    """The mean score if each group's forecast were its frequency; `happened` and `count` are weights by group."""
+    """Mean score of forecasts equal to their group's frequency; `happened` and `count` are weights by group."""
     failed = count - happened
     if score == "brier":
         return float((happened * failed / count).sum() / count.sum())

@@ -193,7 +193,7 @@ def pool(  # noqa: PLR0913 - each names a column
 
 
 def _check_about(state: FittedPanel | FittedPool, topic: str | None) -> None:
-    """Raise an ArgumentError if a pool needs topics or times that are missing, or gets topics that it did not learn."""
+    """Raise an ArgumentError if a pool needs topics or times that are missing, or gets topics but has learned none."""
     panel = state if isinstance(state, FittedPanel) else None
     if panel is not None and panel.recency is not None:
         raise ArgumentError(

@@ -65,7 +65,7 @@ class Summary:
         return {"settings": self.settings, "state": self.state.settled()}
 
     def stream(self, *, by_name: bool) -> Stream:
-        """A stream of the summary's events, experts ordered by name if `by_name`; a DuplicateError if one is twice."""
+        """A stream of the events, experts ordered by name if `by_name`; a DuplicateError if an event occurs twice."""
         state = self.state.settled()
         twice = repeated([str(name) for _, block in state.sample.parts for name in block.ids.tolist()])
         if twice is not None:

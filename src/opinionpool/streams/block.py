@@ -139,7 +139,7 @@ class EventBlock:
         return len(self.ids)
 
     @property
-    def taking(self) -> Index:
+    def room_taken(self) -> Index:
         """Number of events, 1, and number of forecast probabilities that each event adds to a sample, (T, 2)."""
         return np.column_stack([np.ones_like(self.sizes), self.sizes * (self.probabilities[:1].size or 1)])
 

@@ -42,7 +42,7 @@ class Columns:
         return Columns((*self.names, *fresh), np.append(self._digests, np.array(hashes, dtype="V8")))
 
     def of(self, names: Sequence[str]) -> Index:
-        """Return the numbers of the experts `names`, an array not to be modified; a KeyError for an unknown expert."""
+        """Return column numbers of the experts `names`, an array not to be modified; a KeyError for an unknown name."""
         together = tuple(names)
         found = self.sets.get(together)
         if found is None:

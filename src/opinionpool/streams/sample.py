@@ -110,7 +110,7 @@ class EventSample:
         beyond, drawn = self.beyond.copy(), list[Index]()
         for outcome, room in enumerate(self.room):
             mine = np.flatnonzero((whole.outcomes == outcome) & (priority < beyond[outcome]))
-            kept, further = least(priority, whole.taking, mine, room)
+            kept, further = least(priority, whole.room_taken, mine, room)
             beyond[outcome] = min(beyond[outcome], further)
             drawn.append(kept)
         rows = np.sort(np.concatenate(drawn))
@@ -127,7 +127,7 @@ class EventSample:
         return replace(self, parts=tuple(parts)) if ids else self
 
     def merge(self, other: EventSample, columns: Index) -> EventSample:
-        """Return the sample joined with `other`, whose experts have the positions `columns` in this one."""
+        """Return the sample joined with `other`, whose experts have the positions `columns` in this sample."""
         found = replace(self, beyond=np.minimum(self.beyond, other.beyond), tidy=not self.parts)
         for priority, block in other.parts:
             found = found.with_part(priority, replace(block, experts=columns[block.experts]))

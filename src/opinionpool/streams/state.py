@@ -32,7 +32,7 @@ WAITING = 512
 
 
 class Change(NamedTuple):
-    """Change of one event: the old version, if it was learned from, is removed, and the new one is added."""
+    """Change of one event: its `old` version, if it was learned from, is removed, and its `new` version is added."""
 
     id: str  # id of the event
     old: Event | None  # version learned from; None if the event was not

@@ -188,7 +188,7 @@ class Totals:
 
     @property
     def _reference(self) -> Array:
-        """Prior of the classes, (K,), from which floors on forecasts are set; ones (highest floors) if unknown."""
+        """Prior (K,) from which floors on forecasts follow; if it is unknown, ones, from which the highest follow."""
         return np.ones(len(self.events)) if self.prior is None else self.prior
 
     def _moments(self, q: Array, outcomes: Index, weight: Array, prior: Array | None) -> Statistics:
