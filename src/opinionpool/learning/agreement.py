@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
+from opinionpool.learning.cells import Cells, inner
 from opinionpool.learning.constants import AGREEMENT_WORTH, CORRELATIONS, FURTHEST, GUIDE, PANEL_WORTH
 from opinionpool.logodds import inner_products, whitened
 
@@ -114,27 +115,17 @@ class _Sums:
 
     @classmethod
     def of(cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool) -> _Sums:
-        t, frequency = len(weight), weight[event]
-        number = np.bincount(event, minlength=t)
+        number = np.bincount(event, minlength=len(weight))
         several = number[event] > 1
         if not several.all():
-            event, expert, frequency, contrasts = (
-                event[several],
-                expert[several],
-                frequency[several],
-                contrasts[several],
-            )
+            event, expert, contrasts = event[several], expert[several], contrasts[several]
         own = whitened(limited(contrasts))
-        others = np.stack([np.bincount(event, column, t)[event] - column for column in own.T], axis=-1)
+        cells = Cells(event, expert, own, own, weight[event], len(weight), experts)
+        others = np.stack([cells.by_event(column)[event] - column for column in own.T], axis=-1)
         others /= (number[event] - 1.0)[:, None]
-
-        def summed(values: Array) -> Array:
-            return np.bincount(expert, frequency * values, experts).astype(np.float64)
-
-        means = np.array([np.stack([summed(column) for column in each.T], axis=-1) for each in (own, others)])
-        pairs = ((own, own), (others, others), (own, others))
-        squares = np.array([summed(np.einsum("md,md->m", a, b)) for a, b in pairs])
-        count, events = summed(np.ones(len(own))), float(weight[number > 1].sum())
+        means = np.array([cells.by_expert(each) for each in (own, others)])
+        squares = np.array([cells.by_expert(inner(a, b)) for a, b in ((own, own), (others, others), (own, others))])
+        count, events = cells.by_expert(np.ones(len(own))), float(weight[number > 1].sum())
         centres = [
             (means[a] * means[b] / np.maximum(count, 1.0)[:, None]).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))
         ]

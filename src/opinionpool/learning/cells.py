@@ -66,8 +66,8 @@ class Cells:
 
     def with_contrasts(self, contrasts: Array) -> Cells:
         """Return a copy with other `contrasts`, (M, K - 1), which reuses the sums that do not depend on contrasts."""
-        found = copy(self)
-        vars(found)["contrasts"] = contrasts
+        found, kept = copy(self), ("counted", "lengths", "length", "number", "event_weight")
+        vars(found).update({name: getattr(self, name) for name in kept}, contrasts=contrasts)
         return found
 
     def by_expert(self, values: Array) -> Array:
@@ -83,7 +83,7 @@ class Cells:
     @cached_property
     def _complete(self) -> bool:
         """True if every expert has a row on every event, so that rows are an array of events x experts."""
-        return len(self.event) == self.events * self.experts
+        return 0 < len(self.event) == self.events * self.experts
 
     @cached_property
     def lengths(self) -> Array:
@@ -104,6 +104,11 @@ class Cells:
         """Sums over each expert's rows to regress log-ratios (M, K - 1) on outcomes' signatures (±1 if K = 2)."""
         count, signature, square = self.counted
         return Regressions(count, signature, self.by_expert(values), square, self.by_expert(inner(self.signs, values)))
+
+    @cached_property
+    def sums(self) -> Regressions:
+        """Sums over each expert's rows to regress contrasts on outcomes' signatures (±1 if K = 2)."""
+        return self.regressions(self.contrasts)
 
     @cached_property
     def number(self) -> Array:

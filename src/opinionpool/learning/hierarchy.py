@@ -154,7 +154,7 @@ class Hierarchy:
             own = start.effects(worth)
             others = cells.contrasts - _expected(cells, centre.bias + own.bias, centre.contrast + own.contrast)
             values = cells.contrasts - _shared(cells, others, start.features(worth).spread, rho)
-        sums = cells.regressions(values).about(centre.bias, centre.contrast)
+        sums = (cells.sums if start is None else cells.regressions(values)).about(centre.bias, centre.contrast)
         own = sums.solve(centre.ridge(worth, length, biased=cells.biased))
         errors = cells.contrasts - _expected(cells, centre.bias + own.bias, centre.contrast + own.contrast)
         squares = cells.squares(errors)
@@ -209,7 +209,7 @@ def marginal_bias(cells: Cells, believed: Believed) -> Array:
     """Biases of the experts, (N, K - 1), from resolved events, as in `marginal_features`."""
     prior = Centre.of(believed, cells.contrasts.shape[1])
     centre = prior.about(*_of_all(cells, believed.rho, prior.common))
-    sums = cells.regressions(cells.contrasts).about(centre.bias, centre.contrast)
+    sums = cells.sums.about(centre.bias, centre.contrast)
     return unwhitened(centre.bias + sums.solve(centre.ridge(EXPERT_WORTH, cells.length, biased=cells.biased)).bias)
 
 
@@ -244,8 +244,13 @@ def _pulled(features: Features, believed: Believed, counted: Array, own: Array) 
 
 def _of_all(cells: Cells, rho: float, prior: Centre) -> tuple[Array, Array]:
     """Bias (1, K - 1) and contrast (1,) common to experts; n forecasts on an event count as n/(1 + (n - 1)rho)."""
-    alike = cells.weight * (1.0 / (1.0 + (cells.number - 1.0) * rho))[cells.event]
-    sums = Regressions(*(np.asarray(alike @ each)[None] for each in products(cells, cells.contrasts)))
+    if np.ptp(cells.number) == 0:
+        # All count alike, and a factor that sums and penalties share changes nothing.
+        every = [each.sum(axis=0) for each in vars(cells.sums).values()]
+    else:
+        alike = cells.weight * (1.0 / (1.0 + (cells.number - 1.0) * rho))[cells.event]
+        every = [alike @ each for each in products(cells, cells.contrasts)]
+    sums = Regressions(*(np.asarray(each)[None] for each in every))
     each = float(sums.count[0]) / float(cells.event_weight.sum())
     of_bias = COMMON_BIAS_EVENTS + prior.bias_worth if cells.biased else np.inf
     worth = of_bias * each, (PANEL_WORTH + prior.worth) * each * cells.length

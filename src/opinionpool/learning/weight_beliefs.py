@@ -116,10 +116,9 @@ class _WeightPrior:
         change, rho = np.array(self.slopes()), self.rho
         per_event = self.error_covariances(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         prior = deviation**2 / (change @ change) * np.eye(2)
-        worths = np.column_stack([self.believed.calibration.worth, self.believed.accuracy.worth])
-        each, which = np.unique(worths, axis=0, return_inverse=True)
-        left = np.array([change @ _conditioned(prior, worth, per_event) @ change for worth in each])
-        return np.asarray(np.sqrt(left)[which.ravel()])
+        worths = list(zip(self.believed.calibration.worth.tolist(), self.believed.accuracy.worth.tolist(), strict=True))
+        left = {each: change @ _conditioned(prior, np.array(each), per_event) @ change for each in set(worths)}
+        return np.sqrt([left[each] for each in worths])
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
