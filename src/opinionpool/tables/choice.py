@@ -94,7 +94,7 @@ class Choice(Objections):
         return found
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Positions in `named`, columns of events, less those of experts and (beside ids) texts; all if none are."""
+        """Positions in `named` without columns that may be experts or, beside ids, texts; all if none is left."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
@@ -201,7 +201,7 @@ class Choice(Objections):
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
-        """Return those of `columns` whose header names a class that is one of the table's outcomes."""
+        """Return those of `columns` whose header names a class that also occurs among the outcomes."""
         happened = self.happened(Reading(ONE, roles, ()))
         names = class_names([c.name for c in columns], happened) if columns else []
         return [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]

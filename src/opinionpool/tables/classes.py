@@ -48,7 +48,7 @@ def says_which(words: Words, events: Index, labels: Words) -> Mask | None:
 
 @dataclass(frozen=True)
 class ClassOptions:
-    """The user's options on classes: the positive class, which a single probability is about, and all in order."""
+    """The user's options on classes: the positive one, which a single probability is about, and all in their order."""
 
     positive: str | None = None  # the class that probabilities are about
     classes: tuple[str, ...] = ()  # all classes in order; empty if not given

@@ -29,7 +29,7 @@ _ORDER = list(OPTIONS)
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that prevents reading a table, or a proposed improvement, with the options that remedy it."""
+    """A fault that prevents reading a table, or an improvement that is proposed, with remedies (sets of options)."""
 
     text: str  # what is wrong and where, for messages
     count: int  # number of cells, rows or forecasts that are concerned
@@ -89,7 +89,7 @@ def diagnose(
     options: ReadOptions | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Diagnosis:
-    """Return the faults that prevent reading the table `source`, and the ways to read it: options that remedy them.
+    """Return the faults that prevent reading the table `source`, and the options with which it can be read.
 
     >>> table = {"event": ["q1", "q1"], "expert": ["ann", "ann"], "probability": [70, 80]}
     >>> found = diagnose(table)

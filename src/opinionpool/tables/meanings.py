@@ -48,9 +48,10 @@ def stems(columns: Sequence[Column]) -> frozenset[str]:
 
 
 def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns outside a family: three or more columns whose headers begin, or end, with the same word.
+    """Return the columns that are not of a family: at least three whose headers begin, or end, with the same word.
 
-    Strangers share no word with the family and, if it begins with one word (p_x, p_y), have another kind of numbers.
+    Strangers share no word with the family; if the family's headers begin with one word (p_x, p_y), the strangers'
+    numbers must also be of another kind.
     """
     for end in (-1, 0):
         words = {c.place: (normal(c.name) if end == 0 else c.name.lower()).split("_") for c in columns}
@@ -118,7 +119,7 @@ class Meanings:
         ]
 
     def roles(self, column: Column) -> frozenset[str]:
-        """Roles that a column's header names, less those that its cells exclude or the user gives to others."""
+        """Roles that a column's header names, except those that its cells exclude or the user gives to others."""
         return self._roles.get(column.place, frozenset())
 
     def called(self, role: str) -> list[int]:
@@ -152,7 +153,7 @@ class Meanings:
 
     @cached_property
     def fates(self) -> frozenset[int]:
-        """Positions of columns whose headers say that they hold another one's outcome: gold_x or x_result beside x."""
+        """Positions of columns whose headers call them the outcome of another column: gold_x or x_result beside x."""
         names = {normal(column.name) for column in self.profile.columns}
         found = set[int]()
         for c in self.profile.columns:

@@ -140,7 +140,7 @@ def merged(words: Words) -> Words:
 
 
 def _expert_words(table: Table, column: int, reader: CellReader) -> Words:
-    """Expert of each row; if the user asks for it, names that hardly differ are merged."""
+    """Expert of each row; if the user asks for it, names that hardly differ become one name."""
     words = table.words(column)
     if not reader.options.merge_names:
         return words
@@ -163,7 +163,7 @@ def _of_files(experts: Words, files: Words, single: bool) -> Words:
 
 @dataclass(frozen=True)
 class _Source:
-    """Column of forecasts, with the event, the expert, and the class or verdict that each of its rows is about."""
+    """Column of forecasts, with the event, the expert, and the class (or verdict) that each of its rows is about."""
 
     column: int
     event: Words
@@ -195,7 +195,7 @@ class _Source:
 
 
 def _has_single_labels(event: Index, label: Index) -> bool:
-    """Whether each event has the same label in all of its rows, blank ones left out."""
+    """Whether each event has only one label in all of its rows, blank labels aside."""
     known = label != BLANK
     pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
     return len(np.unique(pairs[:, 0])) == len(pairs) > 0

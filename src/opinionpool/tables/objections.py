@@ -145,7 +145,7 @@ class Objections(Meanings):
         return any(self.differs(c, reading) for c in verdicts if c.yes_no or "verdict" in self.roles(c))
 
     def votes(self, reading: Reading) -> list[Column]:
-        """Return the unused columns that may hold verdicts, which are experts' choices between classes."""
+        """Return the unused columns that may hold verdicts: experts' choices between classes, in words or 0 and 1."""
         event = reading.roles.get("event", ())
         own = [c for c in self.free if "verdict" in self.roles(c) or (c.yes_no and "outcome" in self.roles(c))]
         own += [c for c in self.plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
@@ -210,7 +210,7 @@ class Objections(Meanings):
             yield "may be no experts, as few come again", self.names_of(expert if few else ())
 
     def _guessed(self, reading: Reading, role: str) -> bool:
-        """Whether neither the header of the column for `role` nor the user says that it has this role."""
+        """Whether the column with `role` has this role neither by its header nor by the user's options."""
         places = reading.roles.get(role, ())
         return role not in self.given and not any(role in self.profile.columns[place].roles for place in places)
 
@@ -297,7 +297,7 @@ class Objections(Meanings):
         return found if len(found) > (_OTHERS if named else _FEW) else []
 
     def differing(self, reading: Reading, every: bool = False) -> list[int]:
-        """Unused columns that vary in rows that agree in the key (event, expert, ...); in any two rows if `every`."""
+        """Unused columns that vary where the key (event, expert, ...) agrees; if `every`, in any two such rows."""
         look, numbered = self.profile, reading.shape.numbered
         places = [place for role in reading.shape.key for place in reading.roles[role]]
         places += [] if numbered else self.times[:1]

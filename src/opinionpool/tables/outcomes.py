@@ -239,20 +239,20 @@ def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolErr
 
 
 def _column_of_options(column: EventColumn) -> str | None:
-    """Name of another column with all the words of this one, so that it may hold the classes; None if none has."""
+    """Name of a column that has all the words of this one, and so may hold the classes; None if there is none."""
     words, table = {*column.words.values}, column.table
     others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
     return next((table.names[i] for i in others if words <= {*table.words(i).values}), None)
 
 
 def _grade(words: Sequence[str]) -> str:
-    """Return the least grade above the middle, to propose for success, of three or more integers up to 10; else ""."""
+    """Return the grade to propose as the least for yes: the first above the middle of integers up to 10; else ""."""
     numbers = {int(word) for word in words if word.isdigit() and int(word) <= 10}
     return str((min(numbers) + max(numbers)) // 2 + 1) if len(numbers) > 2 else ""
 
 
 class _Encoded(NamedTuple):
-    """Outcomes in all rows, as positions among classes or options, and the words found for them."""
+    """Each row's outcome as a position among classes or options; the words of options and of "no outcome" there."""
 
     values: Index
     met: set[str]  # words that are options

@@ -184,7 +184,7 @@ class TableReader:
 
     @cached_property
     def observed(self) -> list[EventColumn]:
-        """Columns of outcomes in both tables; where one says yes or no to a row's class, with that class or a blank."""
+        """Columns of outcomes in both tables; a yes to the class that a row names becomes the class, a no a blank."""
         found, of_class = as_asked(self.columns("outcome"), self.request), self.layout.roles.get("class")
         if of_class is None or not found or found[0].table is not self.table:
             return found
@@ -220,7 +220,7 @@ class TableReader:
 
     @cached_property
     def by(self) -> Distinctions:
-        """Columns that may say which of an expert's forecasts on an event counts; times only if none has that role."""
+        """Columns that may say which of an expert's forecasts counts; of times, only if none has the role of time."""
         layout, look, time = self.layout, self.profile, self.layout.roles.get("time")
         unused, times = [look.columns[i] for i in layout.unused], list[Column]()
         if time is None and "time" not in self.request.keys:
@@ -436,7 +436,7 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], ru
 
 
 def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
-    """Positions in `unused` of columns with the same words as a later one, in other rows, as names of two models."""
+    """Positions in `unused` of columns with the words of a later one, in other rows, as models that change sides."""
     of = {place: table.words(place) for place in unused}
     return [
         one
@@ -472,7 +472,7 @@ def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules)
 
 
 def _over_levels(rows: LongRows, rules: NumberRules) -> Array:
-    """Return the probabilities of all classes, (M, K), from forecasts on a scale whose levels the classes are."""
+    """Return the probabilities of all classes, (M, K), from forecasts on a scale with a level for each class."""
     for name in rows.experts:
         if scale_of(rules.scales, name) != rules.scale:
             raise fault("levels-beside-fractions", Place(rows.table.name), scale=str(rules.scale), name=name)

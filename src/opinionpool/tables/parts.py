@@ -81,7 +81,7 @@ class PartNotes:
             self._found[key] = before + note if isinstance(note, Finding) and isinstance(before, Finding) else note
 
     def all(self, **totals: int) -> tuple[Note, ...]:
-        """Return the notes on the whole table; `totals` has, by code of note, the total of which it counts a part."""
+        """Return the notes on the whole table; `totals` has, by a note's code, the total of which it counts a part."""
         return tuple(
             note.out_of(totals[note.code]) if isinstance(note, Finding) and note.code in totals else note
             for note in self._found.values()

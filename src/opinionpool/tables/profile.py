@@ -101,7 +101,7 @@ class Column:
 
     @cached_property
     def hints(self) -> frozenset[str]:
-        """Kinds of words in the header, as `words_of` gives them; without "score" if cells are levels of a scale."""
+        """Kinds of words in the header (`words_of`), such as "unit"; without "score" if cells are levels of a scale."""
         return words_of(self.name) - ({"score"} if self.levels else set()) | ({"ends"} if self.ahead else set())
 
     @cached_property
@@ -178,7 +178,7 @@ class Column:
 
     @property
     def is_label(self) -> bool:
-        """Whether the header hints at an outcome, but names no role."""
+        """Whether the header has a word that may mean an outcome, such as gold or target, but names no role."""
         return "unsure" in words_of(self.name) and not roles_of(self.name)
 
     @cached_property
@@ -291,7 +291,7 @@ class Column:
 
     @cached_property
     def spread(self) -> str:
-        """Kind of the numbers, such as fractions, percentages or odds, as `Spread.kind` names it."""
+        """Kind of the numbers, such as "fractions", "percentages" or "odds"."""
         return Spread.of(self.values).kind
 
     @property
@@ -390,7 +390,7 @@ class Profile:
 
     @cached_property
     def pairs(self) -> list[tuple[str, int, int]]:
-        """Experts, each with the positions of its verdict column (of one or two words) and its confidence column."""
+        """Experts who have a column of verdicts (of one or two words) and one of confidences, with both positions."""
         found = verdict_pairs([column.name for column in self.columns])
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
 
@@ -538,7 +538,7 @@ class Profile:
         return found if adds and len(experts) not in {1, len(found)} else None
 
     def own(self, columns: Sequence[Column], role: str) -> list[int]:
-        """Positions of the `columns` whose header is exactly `role`, else of all; copies of the first are left out."""
+        """Positions of those of `columns` with `role` as header, else of all; copies of the first are left out."""
         found = [c for c in columns if c.named(role)] or columns
         return [c.place for c in found if c is found[0] or (role != TEXT and not self.same(c.place, found[0].place))]
 

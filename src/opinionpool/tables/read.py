@@ -138,7 +138,7 @@ def open_tables(
     progress: Callable[[float], None] | None = None,
     on_disk: bool = False,
 ) -> Iterator[tuple[Table, Table | None]]:
-    """Open the tables of forecasts and outcomes; each condition in --where is for the first that has its columns.
+    """Open the tables of forecasts and outcomes; a --where condition selects rows of the first that has its columns.
 
     `on_disk` is as for `open_file`.
     """

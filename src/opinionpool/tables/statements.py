@@ -271,7 +271,7 @@ class LongRows:
 
 
 def withdrawn_only(long_rows: LongRows) -> LongRows:
-    """Return the rows without blanks, except those by which an expert may withdraw another forecast on the event."""
+    """Return the rows without blanks, except blanks of experts who have a forecast on the event, to withdraw it."""
     blank = np.isnan(long_rows.value)
     if not blank.any():
         return long_rows

@@ -54,7 +54,7 @@ class Words:
         return bool(self.codes.min(initial=0) == BLANK)
 
     def rows(self, code: int) -> Index:
-        """Return the positions of the rows whose word is `values[code]`."""
+        """Return the positions of the rows that have the word at position `code` in `values`."""
         return np.flatnonzero(self.codes == code)
 
     @cached_property
