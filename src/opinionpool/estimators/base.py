@@ -55,7 +55,7 @@ _OUTSIDE = (*_FLOORS, "scale")
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """Result of a fit, set by one assignment, so that no thread sees parts of two fits."""
+    """Result of a fit: columns, classes, fitted pool, notes and stream; set at once, so that threads see one fit."""
 
     layout: ExpertColumns  # layout of the columns of X
     classes: Labels  # (K,)

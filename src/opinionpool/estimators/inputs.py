@@ -54,7 +54,7 @@ def row_keys(values: object) -> Given:
 
 
 def aligned(values: Given, keys: Given, what: str) -> Given:
-    """Return `values` with rows in the order of `keys`, if both have an index; a ShapeError unless keys are equal."""
+    """Return `values` with rows in the order of `keys`, if both have an index; a ShapeError if their keys differ."""
     own = None if keys is None else row_keys(values)
     if own is None or own.equals(keys):
         return values
@@ -163,7 +163,7 @@ class ExpertColumns:
         return placed
 
     def forecasts(self, columns: Array) -> tuple[Array, int]:
-        """Arranged columns as (T, N), or (T, N, K) if K > 2; and the number of forecasts rescaled to sum to 1."""
+        """Arranged `columns` as forecasts (T, N), or (T, N, K) if K > 2, and how many were rescaled to sum to 1."""
         if self.width == 1:
             return columns, 0
         q, rounded = normalised(columns.reshape(len(columns), len(self.experts), self.width))

@@ -15,7 +15,7 @@ from opinionpool.model.contrasts import Batch, Extremes
 
 
 class Settings(NamedTuple):
-    """How forecasts are bounded before pooling, and answers after it."""
+    """Bounds of forecasts before pooling and of answers after it, and the moderation of extreme forecasts."""
 
     floor: float = FLOOR  # least probability taken from an expert
     pool_floor: float = POOL_FLOOR  # least probability given as an answer

@@ -63,7 +63,7 @@ def laplace_log_odds(y: Mask) -> Array:
 
 
 def mean_scores(log_odds: Array, y: Mask) -> Array:
-    """Return mean log scores (26), (..., B), of pooled log-odds (..., B, T) after floors, for a uniform scoring prior.
+    """Mean log scores (equation 26), (..., B), of pooled log-odds (..., B, T) after floors; the scoring prior is ½.
 
     >>> mean_scores(np.array([[0.0, 1e9]]), np.array([[True, False]])).round(3)
     array([-12.788])

@@ -117,14 +117,14 @@ def _read(name: str, shape: tuple[int, int]) -> tuple[tuple[str, ...], Array, np
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Expected scores of pools with known parameters for N = 1, 2, ... experts, (P,) each."""
+    """Expected scores of pools with known parameters, for each of P numbers of experts, N = 1 to P."""
 
     gaussian: Array
     independent: Array
     average: Array  # of the simple average of probabilities
 
     def of(self, method: str) -> Array:
-        """Return the expected scores of `method`, (P,): "logistic" as the Gaussian pool, "linear" as the average."""
+        """Expected scores of `method`, (P,), by number of experts: "logistic" as Gaussian pool, "linear" as average."""
         return {"independent": self.independent, "linear": self.average, "average": self.average}.get(
             method, self.gaussian
         )
@@ -143,7 +143,7 @@ def expectations(data: DataSet) -> Expected | None:
 
 
 def gaussian_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
-    """Expected scores of the Gaussian pool of N experts, (P,), whose log-odds are N(μ*, 2μ*) given Y = 1 (equation 25).
+    """Expected scores of Gaussian pools of `numbers` of experts, (P,); their log-odds are N(μ*, 2μ*) given Y = 1 (25).
 
     >>> gaussian_scores([10], 0.5, 1.0).round(3), gaussian_scores([10], 0.5, 2.0).round(3)
     (array([0.689]), array([0.455]))

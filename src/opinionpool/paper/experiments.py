@@ -35,7 +35,7 @@ DEFAULT = "default"
 
 
 class Draw(NamedTuple):
-    """Data of B random repetitions: floored log-odds (B, T, N) and outcomes (B, T) for training, and for tests."""
+    """Data of B random iterations: floored log-odds (B, T, N) and outcomes (B, T) for training, and for tests."""
 
     train: Array
     y: Mask  # outcomes of the training data
@@ -45,7 +45,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Scores of the methods with N experts in B repetitions, each with a random draw of experts and events."""
+    """Scores of the methods with N experts in B iterations, each with a random draw of experts and events."""
 
     scores: Array  # (6, B); mean score on the test half, by `METHODS` and, last, the default pool
     separated: Mask  # (B,); True if the logistic likelihood of the training half has no maximum
@@ -54,7 +54,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Scores of the pools on a data set, by the number of experts."""
+    """Scores of the pools on a data set, for each of P numbers of experts and in each of B iterations."""
 
     data: DataSet
     numbers: npt.NDArray[np.intp]  # (P,); numbers of experts N
@@ -63,11 +63,11 @@ class Curves:
     limit: Array  # (P, B)
 
     def of(self, method: str) -> Array:
-        """Return the scores of `method`, (P, B)."""
+        """Return the scores of `method` by number of experts and iteration, (P, B)."""
         return np.asarray(self.scores[(*METHODS, DEFAULT).index(method)])
 
     def mean(self, method: str) -> Array:
-        """Return the mean score of `method` over the iterations, (P,)."""
+        """Return the mean score of `method` over the iterations, by number of experts, (P,)."""
         return np.asarray(self.of(method).mean(axis=1))
 
     def error(self, method: str) -> Array:
@@ -75,7 +75,7 @@ class Curves:
         return standard_error(self.of(method))
 
     def gain(self, method: str, over: str) -> tuple[Array, Array]:
-        """Return the mean paired difference in score, `method` less `over`, and its standard error, (P,) each."""
+        """Mean score of `method` less that of `over`, by number of experts, and its standard error, (P,) each."""
         difference = self.of(method) - self.of(over)
         return np.asarray(difference.mean(axis=1)), standard_error(difference)
 
@@ -87,7 +87,7 @@ def standard_error(values: Array) -> Array:
 
 
 def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
-    """Return `n` random experts and a random training half of the events for each iteration.
+    """Return `n` random experts and a random half of the events to train on, for each iteration.
 
     >>> from opinionpool.paper.datasets import simulated
     >>> [part.shape for part in draw(simulated(0.2, 1.0), n=3, iterations=2, seed=0)]
@@ -107,7 +107,7 @@ def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
 
 
 def fit_five(drawn: Draw) -> Point:
-    """Return the scores of the five methods of the paper on the test data; NaN in place of the default pool."""
+    """Return the scores of the paper's five methods on the test data; NaN in place of the package's default pool."""
     train, y, test, truth = drawn
     gaussian = batch_fits.gaussian_pools(train, y)
     logistic = batch_fits.logistic_pools(train, y, gaussian)
@@ -127,7 +127,7 @@ def fit_five(drawn: Draw) -> Point:
 
 
 def default_scores(drawn: Draw) -> Array:
-    """Return the scores of the default pool, (B,)."""
+    """Return the scores of the package's default pool in each of the B iterations, (B,)."""
     scores = []
     for train, y, test, truth in zip(*drawn, strict=True):
         problem = Problem.of(Forecasts.from_array(expit(train), y.astype(np.int64)), None, None)
@@ -137,7 +137,7 @@ def default_scores(drawn: Draw) -> Array:
 
 
 def run_point(task: tuple[DataSet, int, int, int]) -> Point:
-    """Return scores of all six methods for a task: data set, N, number of iterations and seed."""
+    """Return scores of all six methods for one `task`: data set, N, number of iterations and seed."""
     drawn = draw(*task)
     point = fit_five(drawn)
     point.scores[-1] = default_scores(drawn)

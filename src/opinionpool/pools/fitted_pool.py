@@ -122,7 +122,7 @@ class FittedPool:
         return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
 
     def for_options(self, options: tuple[object, ...]) -> FittedPool:
-        """Return a copy with the classes `options`, of a pool fitted to events with options of their own."""
+        """Return a copy with the classes `options`, for events with options of their own, as those of the fit had."""
         return replace(self, classes=options)
 
 

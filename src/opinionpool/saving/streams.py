@@ -64,7 +64,7 @@ def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` s
 
 
 def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bool) -> None:
-    """Raise a SavedPoolError for events that are impossible with these numbers of experts and classes."""
+    """Raise a SavedPoolError for events that streams with so many `experts` and `classes` cannot have."""
     t, shape = len(block), () if classes == 2 else (classes,)
     sized(block, "weights t +, at t", t=t)
     right = not len(block.experts) or (block.experts.min() >= 0 and block.experts.max() < experts)

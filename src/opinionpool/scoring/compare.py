@@ -382,7 +382,7 @@ def _base(trial: Trial, clusters: Index) -> BaseRate:
 
 
 def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
-    """Return `values`, scores or answers of the events `rows`, as an array over all events, NaN elsewhere."""
+    """Return scores or answers `values` of the events `rows` as an array over all events; NaN for other events."""
     placed = np.full((len(forecasts.events), *values.shape[1:]), np.nan)
     placed[rows] = values
     return placed
@@ -442,7 +442,7 @@ def _label(pool: PoolLike) -> str:
 
 
 def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[Note]:
-    """Remove pools that learn a weight for each expert from `pools` if experts are a crowd; return a note on these."""
+    """Remove pools that learn a weight for each expert from `pools`, if experts are a crowd; return a note on them."""
     if not is_crowd(sample, np.ones(len(sample.events))):
         return []
     each = len(sample.probabilities) / np.count_nonzero(sample.counts)

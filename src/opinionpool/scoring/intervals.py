@@ -112,7 +112,7 @@ class Difference:
 def difference_intervals(
     values: Array, clusters: Index, *, level: float = 0.95, each: bool = False, seed: int = 0
 ) -> list[Difference]:
-    """Mean differences of scores `values` (T, M), NaN where missing, with intervals: simultaneous unless `each`."""
+    """Means of M score differences `values` (T, M), NaN where missing, with intervals: simultaneous unless `each`."""
     mean, low, high = _intervals(ClusterSums.of(values, clusters), level, each, seed)
     if len(np.unique(clusters)) < len(clusters):
         # By chance clusters may look more alike than independent events, but they never tell more.

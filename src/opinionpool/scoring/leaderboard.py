@@ -21,7 +21,7 @@ from opinionpool.scoring.scores import brier, event_scores
 
 @dataclass(frozen=True)
 class Standing:
-    """Scores of one expert's own forecasts on the resolved events for which it has one."""
+    """Scores of one expert's own forecasts on resolved events, and their gain over the panel's average."""
 
     expert: str
     events: int

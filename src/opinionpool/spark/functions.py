@@ -275,7 +275,7 @@ def _interval(
     level: float,
     topics: npt.NDArray[np.object_] | None,
 ) -> tuple[Array, Array]:
-    """Return the ends of the answers' intervals, NaN without a posterior or without an informative forecast."""
+    """Return both ends of the answers' intervals; NaN without a posterior, or without an informative forecast."""
     if not isinstance(state, FittedPanel) or state.posterior is None:
         none = np.full((len(q), *q.shape[2:]), np.nan)
         return none, none

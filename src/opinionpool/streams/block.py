@@ -84,7 +84,7 @@ class Event(NamedTuple):
 
 
 def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Array, Times]:
-    """Experts, forecasts and times of forecasts, (n,) each, of `one` updated by `other`; see `Event.revised`."""
+    """Experts, forecasts and their times, (n,) each, of the event `one` updated by `other`; see `Event.revised`."""
     standing: dict[int, tuple[int, Array]] = {}
     for event in (one, other):
         stamps = event.times_made().astype("datetime64[us]").astype(np.int64).tolist()

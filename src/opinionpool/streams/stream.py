@@ -555,7 +555,7 @@ class Stream:
         return merged
 
     def with_classes(self, classes: Sequence[object]) -> Stream:
-        """Copy whose K classes have the names `classes`, in order; an unchanged one if there are not K names."""
+        """Copy whose K classes have the names `classes`, in order; with the old names unless there are K new ones."""
         other, labels = self.copy(), labels_given(classes, "classes")
         if len(labels) == len(self.classes):
             other._codes = {label: code for code, label in enumerate(labels)}
