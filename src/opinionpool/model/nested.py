@@ -55,7 +55,7 @@ class NestedCorrelation:
 
     @cached_property
     def _level(self) -> Array:
-        """Square root of each expert's accuracy, as a ratio to the first expert's, (N,)."""
+        """Square root of each expert's accuracy, up to a common factor, (N,)."""
         return np.abs(self.signal)
 
     @cached_property

@@ -53,7 +53,7 @@ class Claim:
 
 
 def claim(name: str, value: npt.ArrayLike, **facts: object) -> Claim:
-    """Return the claim `name` of the table of claims, and whether it holds for the value or values computed.
+    """Return the claim `name` of the table of claims, decided by the value or values computed for it.
 
     >>> claim("half", 2e-16).holds, claim("valid", -0.2).right
     (True, '−1/(N−1) < ρ < 1.')

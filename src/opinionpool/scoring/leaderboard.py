@@ -116,7 +116,7 @@ def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
 
 
 def _alpha(count: Array) -> float:
-    """Krippendorff's (2011) ordinal alpha, agreement from 0 (chance) to 1; `count` (T, levels) of judges by level."""
+    """Krippendorff's (2011) ordinal alpha, agreement: 0 chance, 1 perfect; `count` (T, levels) of judges by level."""
     total = count.sum(axis=0)
     rank = np.cumsum(total) - total / 2.0
     judges, number = count.sum(axis=1), count.sum()
@@ -127,7 +127,7 @@ def _alpha(count: Array) -> float:
 
 
 def _fleiss(count: Array) -> float:
-    """Fleiss' (1971) kappa, agreement from 0 by chance to 1, from numbers of judges by event and level (T, levels)."""
+    """Fleiss' (1971) kappa, agreement: 0 chance, 1 perfect, from numbers of judges by event and level (T, levels)."""
     judges = count.sum(axis=1)
     agree = float((((count**2).sum(axis=1) - judges) / (judges * (judges - 1.0))).mean())
     random = float(np.square(count.sum(axis=0) / count.sum()).sum())
@@ -135,7 +135,7 @@ def _fleiss(count: Array) -> float:
 
 
 def _cohen(judge: Index, level: Index, size: int) -> float:
-    """Cohen's (1960) kappa, two judges' agreement from 0 (chance) to 1; each rating has a `judge` and a `level`."""
+    """Cohen's (1960) kappa, two judges' agreement: 0 chance, 1 perfect; each rating has a `judge` and a `level`."""
     one, two = level[judge == 0], level[judge == 1]
     random = float(np.bincount(one, minlength=size) @ np.bincount(two, minlength=size)) / len(one) ** 2
     return (float((one == two).mean()) - random) / (1.0 - random) if random < 1 else float("nan")

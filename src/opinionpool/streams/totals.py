@@ -205,7 +205,7 @@ class Totals:
         return Statistics.empty(self.experts, k).add(ratios, outcomes, weight)
 
     def _lowest(self, q: Array, *, whole: bool) -> Array:
-        """Least probability forecast for each class, (K,), so far or in `q`; if `whole`, none is missing in `q`."""
+        """Least probability forecast for each class, (K,), so far or in `q`; if `whole`, `q` has no blanks."""
         if not q.size:
             return self.lowest
         if q.ndim > 2:
