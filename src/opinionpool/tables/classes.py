@@ -194,7 +194,7 @@ def _way(word: str) -> str:
 
 
 def _with_positive(labels: Sequence[str], asked: ClassOptions, first: str | None = None) -> tuple[object, ...]:
-    """Return the two classes, the positive one last: that which the user names, else a word such as yes or `first`."""
+    """Return the two classes, the positive one last: the user's choice, else a word such as yes, else `first`."""
     keys = [key(label) for label in labels]
     family = _family(keys)
     if asked.positive is not None:
@@ -240,7 +240,7 @@ class NoOutcome:
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Return the usual words and the user's; `void`, and usual words not in `missing` or `classes`, mean void."""
+        """Return the usual words and the user's; usual words for void that are in `missing` or `classes` are left out."""
         unknown, own = (frozenset(bare(word.strip().lower()) for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 

@@ -352,7 +352,7 @@ class Objections(Meanings):
         return all("question" in c.hints or c.name in self.beside.events for c in columns)
 
     def _aside_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield objections to leaving columns unused, as they hold numbers like the forecasts, or words and numbers."""
+        """Yield objections to leaving columns unused that hold numbers like the forecasts, or words and numbers."""
         forecasts = [self.profile.columns[place] for place in reading.forecasts]
         one = None if reading.shape.columns else forecasts[0]
         named = one and PROBABILITY in self.roles(one) and (reading.shape == SURE or "sureness" not in one.roles)

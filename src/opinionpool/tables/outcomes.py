@@ -145,7 +145,7 @@ def _find_classes(
     without: NoOutcome,
     scale: Scale | None,
 ) -> tuple[object, ...]:
-    """Return the classes: those `written`, else the levels of `scale`, else two; arguments as for `settle`."""
+    """Return the classes: those `written`, else levels of `scale`, else two by the outcomes; see `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
     words = {word for column in observed for word in column.words.values}
@@ -206,7 +206,7 @@ def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
 
 
 def _check_binary(cells: Sequence[_Outcome]) -> None:
-    """Raise an error if outcomes are numbers that are not two codes such as 0 and 1, or words beside yes and no."""
+    """Raise an error if outcomes are numbers but not two codes such as 0 and 1, or mix yes or no with other words."""
     keys = {key(word) for *_, word in cells}
     if len(keys) == 2 and "1" in keys and "0" not in keys and all(each.removeprefix("-").isdigit() for each in keys):
         return

@@ -82,7 +82,7 @@ class ForecastCounts:
         )
 
     def __add__(self, other: ForecastCounts) -> ForecastCounts:
-        """Return the counts of two sets of events with the same experts together."""
+        """Return the sum of the counts for two sets of events that have the same experts."""
         own = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return replace(self, **{name: one + more for name, one, more in own if name not in {"experts", "by_class"}})
 

@@ -143,7 +143,7 @@ class Distinctions:
         return [c.name for c in able], [way for column in able[:1] for way in self._ways(column, long_rows, adds)]
 
     def _ways(self, column: Column, long_rows: LongRows, adds: bool) -> Iterator[Remedy]:
-        """Yield remedies by `column`, which differs where expert and event agree; `adds`: numbers there sum to 1."""
+        """Yield remedies by `column`, which differs among rows of one expert and event; `adds`: such rows sum to 1."""
         name, text = column.name, column.kind in {"text", "mixed"}
         if role := next((role for role in ("expert", "order", "class") if role in column.roles), ""):
             yield Remedy({"columns": {role: name}})

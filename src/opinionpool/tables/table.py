@@ -249,7 +249,7 @@ class Table:
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
-        """Return the `rows` rows from row `first` as a table with its own connection; `known` has words by column."""
+        """Return the `rows` rows from row `first` as a table with its own connection; `known`: words of some columns."""
         cursor = self.connection.cursor()
         return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
 
@@ -474,7 +474,7 @@ def _with_index(source: object) -> object:
 
 
 def _label(name: object) -> str:
-    """Column's name as text; the levels of a name of several levels are joined: ``expert:class``."""
+    """Column's name as text; a name of several parts (pandas levels) is joined: ``expert:class``."""
     return ":".join(str(part) for part in name if str(part)) if isinstance(name, tuple) else str(name).strip()
 
 

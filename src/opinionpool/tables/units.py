@@ -311,7 +311,7 @@ def read_probabilities(
     named: str | None = None,
     units: npt.NDArray[np.int8] | None = None,
 ) -> Array:
-    """Column of probabilities in whatever unit as fractions in [0, 1], (rows,), NaN where missing.
+    """Return a column of probabilities, in any unit, as fractions in [0, 1], (rows,), NaN where missing.
 
     `plain` is the column as `Table.numbers` gives it, `units` 1 for rows of percentages, 0 of fractions, -1 of neither;
     `named` is the expert of the column, if each expert has one.
