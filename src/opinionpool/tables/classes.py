@@ -240,7 +240,7 @@ class NoOutcome:
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Return the usual words and the user's; usual words for void that are in `missing` or `classes` are left out."""
+        """Return the usual words and the user's; usual words for void in `missing` or `classes` are left out."""
         unknown, own = (frozenset(bare(word.strip().lower()) for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 

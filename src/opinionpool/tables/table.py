@@ -249,7 +249,7 @@ class Table:
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
-        """Return the `rows` rows from row `first` as a table with its own connection; `known`: words of some columns."""
+        """Return the `rows` rows from row `first` as a table with its own connection; `known`: some columns' words."""
         cursor = self.connection.cursor()
         return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
 
