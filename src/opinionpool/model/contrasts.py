@@ -320,7 +320,7 @@ class Extremes:
         return robust if self.centre is None else np.asarray(robust + self.centre)
 
     def deviation(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Moderated `contrasts` less `centre`, each expert's contrast without knowledge; `absent` marks no options."""
+        """Moderated `contrasts` less those without knowledge, `centre`; `absent` marks classes that are no options."""
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation

@@ -205,7 +205,7 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
 
 
 def least_pivot(covariance: Array) -> float:
-    """Smallest squared pivot of the Cholesky root of `covariance` scaled to correlations; 0 unless it is definite."""
+    """Smallest squared pivot of the Cholesky root of `covariance` scaled to correlations; 0 if that is not definite."""
     variance = np.diag(covariance)
     if not (variance > 0).all():
         return 0.0

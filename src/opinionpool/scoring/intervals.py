@@ -139,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Lower confidence limit of the mean of `values`, exceeded with probability 1 − `tail`; `against` are below 0."""
+    """Lower confidence limit of the mean of `values`, missed with probability `tail`; `against` values are below 0."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))

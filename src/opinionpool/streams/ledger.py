@@ -93,7 +93,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Record of the resolved events learned from, in parts sorted by key, each about twice as long as the next.
+    """Record of the resolved events learned from, in parts sorted by key, each at least twice as long as the next.
 
     >>> ledger = Ledger().added([Entry(7, 1, 0, 1.0, 0.0), Entry(3, 2, 1, 1.0, 0.0)])
     >>> ledger.find(7).outcome, ledger.without([7]).find(7), len(ledger)
