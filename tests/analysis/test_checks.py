@@ -216,3 +216,10 @@ def test_normality_by_anderson_and_darling(seed):
     theirs = stats.anderson(values, "norm", method="interpolate")
     p = not_normal(values)
     assert p == pytest.approx(theirs.pvalue, abs=0.02) or (theirs.pvalue in (0.01, 0.15) and (p < 0.013) | (p > 0.14))
+
+
+def test_the_middle_of_a_scale_is_no_placeholder():
+    levels = np.where(np.arange(60)[:, None] % 4, 3, 1 + np.arange(60)[:, None] % 5)
+    on_scale = Forecasts.from_array(levels, np.arange(60) % 2, scale="1-5")
+    as_numbers = Forecasts.from_array((levels - 1) / 4, np.arange(60) % 2)
+    assert [bool(of(check_model(each), "placeholders")) for each in (on_scale, as_numbers)] == [False, True]

@@ -279,3 +279,8 @@ def test_beliefs_that_leave_everything_open_have_answers(beliefs):
     answers = [answer for effect in sensitivity(f, 0, beliefs) for answer in effect.answers]
     assert len(answers) >= 6
     assert all(0 < answer < 1 for answer in answers)
+
+
+def test_an_answer_without_forecasts_has_no_interval():
+    x, y = draws(3, 4, 2, 30)
+    assert explain(learn(Forecasts.from_array(x, y)), np.full(4, np.nan)).interval is None

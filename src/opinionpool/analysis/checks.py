@@ -288,7 +288,8 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
     tested = []
     for name, start, end in zip(forecasts.experts, starts[:-1], starts[1:], strict=True):
         forecast, total = forecasts.probabilities[order[start:end]], int(end - start)
-        if total < SEVERAL:
+        # The middle of a scale is a level of its own.
+        if total < SEVERAL or name in forecasts.scales:
             continue
         count, p, usual = _halves(forecast) if binary else _evens(forecast, sizes[start:end])
         text = f"{shown(name)} says {what} {'once' if count == 1 else f'{count} times'} in {total}: a placeholder?"

@@ -311,7 +311,7 @@ def explain(
         members_share=share,
         members_shift=None if beside is None else show(beside),
     )
-    if state.posterior is not None and batch.classes == 2:
+    if state.posterior is not None and batch.classes == 2 and len(present):
         low, high = state.interval(batch.q[0], prior, base_rate, level, topic)
         found = replace(found, interval=(float(low), float(high)))
     return replace(found, notes=(*_against(found, state, present), *_mixed(found), *_at_floor(found)))

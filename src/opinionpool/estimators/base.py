@@ -256,11 +256,14 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         Parameters
         ----------
         X : array_like, data frame or Forecasts
-            Forecasts, as described for the class.
+            Probability of ``classes_[1]`` by N experts on T events, (T, N), or of each class, (T, N, K) or a column
+            ``expert:class`` each; NaN where missing. If the estimator has a `scale`, levels.
         y : array_like, shape (T,)
-            Outcomes; not given if X is a `Forecasts`.
+            Outcomes, None or NaN where an event is not resolved; not given if X is a `Forecasts`.
         prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+            Probability of ``classes_[1]``, or of each class, before any forecast; estimated if not given.
         sample_weight : array_like, shape (T,), optional
+            How many events each event counts as.
         classes : array_like, optional
             All labels, if `y` may lack one. If not given, the classes in names of columns, ``expert:class``, else the
             labels in `y`.

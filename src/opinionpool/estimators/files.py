@@ -50,7 +50,8 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was sa
     Returns
     -------
     object
-        Of the type that was saved.
+        Of the type that was saved: an estimator, a `Stream`, or a `TrainedPool` with the attribute ``learned``, whose
+        ``pool(forecasts.X)`` answers, where the command line saved it.
 
     Raises
     ------

@@ -88,7 +88,7 @@ class ForecastCounts:
 
     def notes(self, rules: NumberRules) -> list[Note]:
         """Return the notes on small percentages and extreme forecasts; errors as for `check_percent`."""
-        return [*self.check_percent(rules), *self.extreme_notes()]
+        return [*self.check_percent(rules), *self.extreme_notes(levels=bool(rules.scales))]
 
     def check_percent(self, rules: NumberRules) -> list[Note]:
         """Return a note on experts with as many percentages below 1% as above, or more; they may be fractions.
@@ -108,13 +108,13 @@ class ForecastCounts:
             raise fault("tiny-percentages", None, ways, names=odd, one=quoted(odd[0]) if len(odd) == 1 else "NAME")
         return [finding("small-percentages", names=small)] if small else []
 
-    def extreme_notes(self) -> list[Note]:
-        """Return notes on many forecasts of exactly 0, 1 or ½, and on zeros that may stand for "no answer"."""
+    def extreme_notes(self, *, levels: bool) -> list[Note]:
+        """Return notes on many forecasts of exactly 0, 1 or, without `levels`, ½, and on zeros as "no answer"."""
         notes: list[Note] = []
         total = int(self.every.sum())
         counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
         for count, value, code in counts:
-            if count >= max(5, 0.01 * total) and not (value == 0.5 and self.by_class):
+            if count >= max(5, 0.01 * total) and not (value == 0.5 and (self.by_class or levels)):
                 notes.append(finding(code, count=count, total=total))
         suspect = (self.zeros >= 3) & (self.zeros >= 0.1 * self.every) & (self.zeros < self.every) & (self.extreme == 0)
         odd = [self.experts[i] for i in np.flatnonzero(suspect).tolist()]
