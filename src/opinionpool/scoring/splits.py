@@ -261,8 +261,8 @@ def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[No
     if 0 < others < RARE:
         common = forecasts.classes[seen[counts.argmax()]]
         text = (
-            f"only {counted(others, 'event')} had another outcome than {common!r}: differences may be chance even where "
-            "the intervals exclude 0"
+            f"only {counted(others, 'event')} had another outcome than {common!r}: differences may be chance even "
+            "where the intervals exclude 0"
         )
         return [Note("rare-outcome", text, others)]
     if len(seen) > 1:
