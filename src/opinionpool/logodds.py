@@ -35,7 +35,10 @@ def expit(x: npt.ArrayLike) -> Array:
     """
     x = np.asarray(x, dtype=np.float64)
     small = np.exp(-np.abs(x))
-    return np.asarray(np.maximum(small, x >= 0) / (1.0 + small))
+    found = np.maximum(small, x >= 0)
+    small += 1.0
+    found /= small
+    return np.asarray(found)
 
 
 def logit(p: npt.ArrayLike) -> Array:

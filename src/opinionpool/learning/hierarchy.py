@@ -17,8 +17,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.averages import Effects, Regressions
-from opinionpool.estimation.rows import pair_products
-from opinionpool.learning.cells import Cells, products, without_forecast
+from opinionpool.learning.cells import Cells, inner, products, without_forecast
 from opinionpool.learning.constants import COMMON_BIAS_EVENTS, EXPERT_WORTH, PANEL_WORTH
 from opinionpool.learning.prior import Believed
 from opinionpool.logodds import unwhitened, whitened
@@ -292,10 +291,11 @@ def shrunken_correlation(found: float, events: float, believed: Believed) -> flo
 
 def _correlation(cells: Cells, errors: Array, believed: Believed) -> float:
     """Common correlation of errors, from pairs of forecasts on one event, shrunken towards the believed one."""
-    products_, number = pair_products(cells.event, errors, cells.events)
-    weight = cells.event_weight
+    total = np.stack([cells.by_event(column) for column in errors.T], axis=-1)
+    among = (inner(total, total) - cells.by_event(inner(errors, errors))) / cells.free
+    weight, number = cells.event_weight, cells.number * (cells.number - 1.0)
     pairs, events = float(weight @ number), float(weight[number > 0].sum())
-    return shrunken_correlation(float(weight @ (products_ / cells.free)) / pairs if pairs else 0.0, events, believed)
+    return shrunken_correlation(float(weight @ among) / pairs if pairs else 0.0, events, believed)
 
 
 def nested_correlation(cells: Cells, errors: Array, signal: Array, believed: Believed) -> float:

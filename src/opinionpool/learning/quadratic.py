@@ -241,10 +241,10 @@ def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
     fixed[:, :d, :d] = nodes.intercept
     fixed[:, d:, d] = v
     seen = about.curvature @ fixed
-    along = fixed - deviations.times(seen)
+    inward = deviations.times(np.concatenate([seen, np.tile(about.slope[:, None], (b, 1, 1))], axis=2))
+    along, pulled = fixed - inward[..., :-1], inward[..., -1]
     slope = np.einsum("bqk,q->bk", along, about.slope)
     curvature = np.swapaxes(along, 1, 2) @ seen
-    pulled = deviations.times(np.tile(about.slope[:, None], (b, 1, 1)))[..., 0]
     constant = about.constant + pulled @ about.slope / 2.0 - deviations.half_log_determinant
     j = len(sums.value)
     start, scale = np.zeros((j, d + 1)), np.ones((j, d + 1))

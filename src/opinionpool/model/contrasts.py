@@ -358,8 +358,13 @@ class Extremes:
 
 def _softened(deviation: Array, odds: float) -> Array:
     """Log-odds D = `deviation` moderated, log(e^D + e) − log(1 + e e^D), so that odds stay below 1/e = `odds` + 1."""
-    even, small = 1.0 / (odds + 1.0), np.exp(-np.abs(deviation))
-    return np.asarray(np.copysign(np.log((1.0 + even * small) / (even + small)), deviation))
+    even, small = 1.0 / (odds + 1.0), np.abs(deviation)
+    np.exp(np.negative(small, out=small), out=small)
+    found = even * small
+    found += 1.0
+    small += even
+    found /= small
+    return np.asarray(np.copysign(np.log(found, out=found), deviation, out=found))
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
