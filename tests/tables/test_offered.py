@@ -186,8 +186,8 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         (RATERS, None, [{"probability": "birads"}, {"probability": "malignancy_pct"}]),
         # Codes with a hyphen are names, and a column of one word is none.
         (SURVEY, "ifq_id,state,outcome\n100-0,open,a\n101-0,open,b\n", [{"event": "ifq_id"}]),
-        # Among percentages, 0 and 1 may be what happened; what goes far below 0 is on a scale of its own.
-        (STATION, None, [{"outcome": "rain_seen"}]),
+        # Among percentages, 0 and 1 may be what happened, or anything, as no name says so.
+        (STATION, None, []),
         # Columns called as the outcomes are classes, whatever other number stands beside them.
         (CLASSES, None, [{"probability": ("cat", "dog")}]),
         # A flag is what happened, and no judge.
@@ -198,10 +198,10 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         (READERS, None, [{"outcome": "biopsy_result"}]),
         # Beside confidence, 0 and 1 that differ within events are verdicts.
         (TOXIC, None, [{"event": "tweet_id", "verdict": "toxic"}]),
-        # Flags beside scores are no experts.
-        (FRAUD, None,
-         [{"outcome": "is_fraud", "probability": ("score_v1", "score_v2")}, {"outcome": "reviewed",
-          "probability": ("score_v1", "score_v2")}]),
+        # Flags beside scores are no experts, and no outcomes unless a name says so.
+        (FRAUD, None, []),
+        (FRAUD.replace("is_fraud", "fraud_result"), None,
+         [{"outcome": "fraud_result", "probability": ("score_v1", "score_v2")}]),
         # Log-odds and odds are recognised, and are no probabilities.
         (LOGITS, None, []),
         (ODDS, None, []),
@@ -241,6 +241,8 @@ def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcom
         ("item,p5,p50,p95\na,.1,.2,.3\nb,.2,.4,.6\n", "'p50' may be quantiles of an amount"),
         ("question,person,estimate,unit\na,x,.1,share\na,y,.2,share\nb,x,.3,share\n", "'unit' may say what"),
         ("a,home,draw,away,forecast\nx,.5,.3,.2,.1\ny,.4,.4,.2,.3\nz,.2,.5,.3,.2\n", "'home', 'draw', 'away' add up"),
+        ("Risk,Anna,Bert,Mitigated\na,.2,.1,0\nb,.4,.3,1\nc,.3,.3,1\n", "'Mitigated' may be the outcome"),
+        ("event,last_price,in_dip\na,.2,no\nb,.4,yes\nc,.3,no\n", "'in_dip' may be the outcome"),
         ("id,oof_a,oof_b,final_score\na,61,62,63\nb,71,75,70\nc,80,82,79\nd,55,59,51\n", "may be scores"),
     ],
 )  # fmt: skip

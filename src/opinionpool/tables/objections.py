@@ -170,10 +170,18 @@ class Objections(Meanings):
         yield f"may be no outcome of {listed(self.names_of(reading.forecasts), 3)}", self.names_of(bad)
         varying = [p for p in outcomes if self.varies(p, reading) and not self.says_which(reading, columns[p])]
         yield "would differ within events", self.names_of(varying if guessed else ())
+        flags = [columns[place].name for place in outcomes if self._is_flag(reading, columns[place])]
+        yield "may be no outcome, as no name says so", flags
         if not (outcomes or reading.shape == RESPONDENTS or self.beside.names):
             called, left = self.called("outcome"), self._outcomes_left(reading)
             left = [c for c in left if not self.varies(c.place, reading) or (c.place in called and guessed)]
             yield "may be the outcome", [c.name for c in left]
+
+    def _is_flag(self, reading: Reading, column: Column) -> bool:
+        """Whether yes or no may be about anything: no name says outcome, nor is it alone beside named probabilities."""
+        flags = [c for c in self.plain if (c.binary or c.yes_no) and c.may_say_outcome and "unsure" not in c.hints]
+        named = all("head" in self.profile.columns[place].hints for place in reading.forecasts)
+        return column in flags and not (named and len(flags) == 1)
 
     def _verdict_harms(self, reading: Reading) -> Iterator[_Reason]:
         """Yield reasons against a column of verdicts: it has none, or numbers are how likely yes is, not a verdict."""
@@ -193,7 +201,7 @@ class Objections(Meanings):
         named = self.called("event") if reading.shape.numbered and not event else ()
         yield "may name the events", self.names_of(named)
         unlike = [] if self.differing(reading, every=True) else self.differing(reading)
-        ends = [c.place for c in self.free if c.kind == "time" and "ends" in c.hints and c.place not in event]
+        ends = [c.place for c in self.free if c.kind == "time" and c.is_key and c.place not in event]
         unlike += [place for place in ends if self.varies(place, reading) and place not in unlike]
         key = listed(self.names_of([place for role in reading.shape.key for place in reading.roles[role]]))
         yield f"would differ in rows that agree in {key}", self.names_of(unlike)
@@ -278,7 +286,9 @@ class Objections(Meanings):
         scales = {look.columns[place].unit for place in reading.forecasts} == {column.unit} == {"scale"}
         stray = len(words) == 3 and int(column.words.counts.min()) == 1 and not column.span[1] > 1
         leveled = all(look.columns[place].levels for place in reading.forecasts)
-        return len(words) <= 2 or stray or scales or leveled or column.levels
+        # What a name calls the outcome is one in spite of cells that are neither yes nor no, which are asked about.
+        named = "outcome" in self.roles(column) and len(words & (TRUTH | {"0", "1"})) == 2
+        return len(words) <= 2 or stray or scales or leveled or column.levels or named
 
     def _namesakes(self, column: Column) -> set[int]:
         """Positions of columns of numbers whose headers share most words with that of `column`; none if all do."""

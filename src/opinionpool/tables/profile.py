@@ -146,7 +146,7 @@ class Column:
         if {"again", "order"} & (self.hints | roles_of(self.name)) or BETWEEN in self.name or not self.kind or made:
             return False
         if self.kind == "time":
-            return "ends" in self.hints
+            return "ends" in self.hints and "expires" not in self.roles
         if self.kind == "number":
             return "round" in self.hints or (self.whole == 1 and self.is_part)
         return all(len(word) <= _SHORT for word in self.words.values)
