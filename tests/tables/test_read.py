@@ -221,7 +221,7 @@ def test_a_column_that_numbers_the_rows_may_be_the_events():
 
 
 @pytest.mark.parametrize("outcome", ["", "outcome"])
-@pytest.mark.parametrize("name", ["target_label", "graded", "home_win"])
+@pytest.mark.parametrize("name", ["target_label", "home_win"])
 def test_a_column_of_0_and_1_among_probabilities_is_asked_about(name, outcome):
     rows = [f"q{i},{0.3 + i / 50},{i % 2},{i % 3 % 2 if i < 5 else ''}" for i in range(10)]
     text = "\n".join([f"event,A,{name},{outcome or 'note'}", *rows]) + "\n"

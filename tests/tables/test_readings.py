@@ -131,6 +131,9 @@ READ = {
     "a forecast that ran out is not replaced by an older one": (
         EXPIRED, {"duplicates": "last"}, {"X": [[NAN, 0.3]]}, {}),
     "and counts before": (EXPIRED, {"duplicates": "last", "as_of": "2025-01-09"}, {"X": [[0.6, 0.3]]}, {}),
+    "what settles an event in a log of forecasts takes none back": (
+        "event,expert,p,time,outcome\nq,a,.7,2026-01-01,\nr,a,.6,2026-01-01,\nq,a,,2026-01-02,yes\nr,a,,2026-01-03,\n",
+        {"duplicates": "last"}, {"X": [[0.7], [NAN]]}, {"withdrawn": 1}),
     "silence is a statement on request": (
         "event,a,b,outcome\nq1,.9,,1\nq2,,,0\n", {"silence": "10%"}, {"X": [[0.9, 0.1], [0.1, 0.1]]}, {}),
     "times of events are no times of forecasts": (

@@ -262,8 +262,8 @@ def melt(table: Table, layout: Layout, events: Words, reader: CellReader) -> Mel
         present, plain[i] = ~np.isnan(value), None
         source.check_names(table, layout, present)
         if layout.long and "time" in layout.roles:
-            # A blank may take back what was forecast before; what a user calls no answer does not.
-            present = ~named_missing(table, source.column, reader.rules)
+            # A blank may take back what was forecast before; what a user calls no answer does not, nor do outcomes.
+            present |= ~(named_missing(table, source.column, reader.rules) | _settles(table, layout, present))
         present &= (source.event.codes != BLANK) & (expert != BLANK)
         parts.append(_part(source, expert, value, present, every=len(sources) == 1 and bool(present.all())))
     if not kept and "expert" in layout.roles:
@@ -285,6 +285,13 @@ def melt(table: Table, layout: Layout, events: Words, reader: CellReader) -> Mel
         # The probability of each verdict, and 1 minus it for the other one.
         found = replace(found.and_also(replace(found, label=1 - found.label, value=1.0 - found.value)), classes=classes)
     return Melted(withdrawn_only(found), label, classes)
+
+
+def _settles(table: Table, layout: Layout, present: Mask) -> Mask:
+    """Mask (rows,) of rows of a log that settle an event: they hold outcomes, and no row with a forecast does."""
+    place = layout.roles.get("outcome")
+    happened = np.zeros(table.rows, dtype=bool) if place is None else table.words(place).codes != BLANK
+    return happened & ~(happened & present).any()
 
 
 def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None, reader: CellReader) -> Array:
