@@ -449,10 +449,16 @@ ROW_IDS = (
         ),
         # What numbers the rows distinguishes all of them, and says nothing.
         (ROW_IDS, {"duplicates": "last"}, "none is the last", [{"duplicates": "last-row"}, {"duplicates": "mean"}]),
+        # The last round first, in which everybody has a forecast, if not on every event; words that come again after
+        # a time are no subjects of their own.
+        ("event,expert,round,p\nq,a,1,.7\nq,a,2,.6\nq,b,1,.2\nr,a,1,.1\nr,a,2,.3\nr,b,1,.4\nr,b,2,.5\n", {}, "'round'",
+         [{"where": f"round = '{i}'"} for i in (2, 1)]),
+        ("event,expert,cause,p,time\nq,a,new,.7,2026-01-01\nq,a,old,.6,2026-01-02\nr,a,old,.7,2026-01-01\n"
+         "r,a,new,.6,2026-01-02\nr,a,old,.6,2026-01-03\n", {}, "'time'", [{"duplicates": "last"}]),
         # A round in which only some answered is not one to keep.
         ("event,expert,round,p\nq,a,1,.7\nq,a,2,.6\nq,b,1,.2\n", {}, "'round' distinguishes them", []),
     ],
-)
+)  # fmt: skip
 def test_what_distinguishes_rows_of_one_forecast_is_named(text, options, names, remedies):
     with pytest.raises(DuplicateError, match=names) as raised:
         read(text, **options)

@@ -88,7 +88,7 @@ class Distinctions:
             # Names that differ say that rows are about different things, though not which one counts.
             groups = _groups(long_rows, ())
             texts = [c for c in self._subjects(adds=False) if c.kind != "number"]
-            able = [c.name for c in texts if self._differs(c, long_rows, groups)]
+            able = [c.name for c in texts if self._differs(c, long_rows, groups, every=bool(self.time))]
         days = [] if able else self._days(long_rows)
         again = any("again" in column.hints for column in self.unused)
         if days:
@@ -159,14 +159,17 @@ class Distinctions:
                 yield from (Remedy({"where": condition(name, "=", value)}) for value in self._kept(column, long_rows))
 
     def _kept(self, column: Column, long_rows: LongRows) -> list[str]:
-        """Values of a column to keep rows by, the middle one first; [] if they are many, or forecasts lack one."""
-        words, pairs = self.table.words(column.place), len(np.unique(long_rows.pair))
+        """Values of a column, the last of whole numbers or the middle one first; none if they are many or drop names.
+
+        A value drops a name if an event or an expert has no forecast in the rows with this value.
+        """
+        words, ends = self.table.words(column.place), (long_rows.event, long_rows.expert)
         codes, size = words.codes[long_rows.row], len(words.values)
-        if size > _VALUES or any(len(np.unique(long_rows.pair[codes == i])) < pairs for i in range(size)):
+        if size > _VALUES or any(len(np.unique(of[codes == i])) < len(np.unique(of)) for i in range(size) for of in ends):
             return []
         numbers = written_numbers(Words(np.arange(size), words.values))
         able = [words.values[i] for i in np.argsort(numbers, kind="stable").tolist()]
-        middle = able[(size - 1) // 2 : (size + 1) // 2]
+        middle = able[-1:] if column.whole == 1 else able[(size - 1) // 2 : (size + 1) // 2]
         return middle + [value for value in able if value not in middle]
 
     def _days(self, long_rows: LongRows) -> list[str]:
