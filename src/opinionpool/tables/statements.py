@@ -165,7 +165,9 @@ class Distinctions:
         """
         words, ends = self.table.words(column.place), (long_rows.event, long_rows.expert)
         codes, size = words.codes[long_rows.row], len(words.values)
-        if size > _VALUES or any(len(np.unique(of[codes == i])) < len(np.unique(of)) for i in range(size) for of in ends):
+        if size > _VALUES or any(
+            len(np.unique(of[codes == i])) < len(np.unique(of)) for i in range(size) for of in ends
+        ):
             return []
         numbers = written_numbers(Words(np.arange(size), words.values))
         able = [words.values[i] for i in np.argsort(numbers, kind="stable").tolist()]
