@@ -162,6 +162,10 @@ CUSTOMERS = "city,shop,phone,lines,online,backup,Contract,model,probability\n" +
     f"{','.join(f'{word}{(i + k) % 3}' for k, word in enumerate('abcdef'))},month,{'xy'[i // 2]},.{i + 2}\n"
     for i in range(4)
 )
+MEANS = "event,ann,bob,kim\n" + "".join(f"q{i},.{i}2,.{i}8,.{i}5\n" for i in range(1, 9))
+ENDINGS = "model,maker,model_id,ending_id,ending,family,tier,probability\n" + "".join(
+    f"m{k},M{k},x-{k},{i * i + 1},word {i},fam {i},t{i % 2},.{i + k + 1}\n" for k in range(3) for i in range(5)
+)
 CONFLICTS = "country,year,model,prob_conflict,conflict\n" + "".join(
     f"c{c},{year},{name},.{2 + c + k},{c}\n" for c in range(2) for year in (2019, 2020) for k, name in enumerate("ab")
 )
@@ -224,6 +228,9 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         # Amounts are no probabilities, and many columns of words are those of features.
         (QUANTILES, None, []),
         (CUSTOMERS, None, []),
+        # The mean of others in every row is made from them, whatever its name; ids of experts are no events.
+        (MEANS, None, [{"probability": ("ann", "bob")}, {"probability": ("ann", "bob", "kim")}]),
+        (ENDINGS, None, [{"event": "ending_id"}]),
         # What is 0 or 1 for each event may have happened.
         (CONFLICTS, None, [{"event": ("country", "year"), "outcome": "conflict"}]),
     ],

@@ -302,6 +302,8 @@ class Choice(Objections):
         rest = [place for role in reading.shape.key[1:] for place in reading.roles[role]]
         able = (c for c in map(look.columns.__getitem__, event) if "class" not in self.roles(c))
         guessed = [c.place for c in able if c not in self.shared]
+        if look.count(event) > FEW and look.repeated(event) and any(look.same(event[0], place) for place in expert):
+            yield "it is the expert by another name"
         if len(guessed) > 1 and any(not look.repeated([place, *rest]) for place in guessed):
             yield "one of its columns is a key"
         numbers = (normal(column.name) == "id" or "event" not in column.roles) and not look.repeated(event)

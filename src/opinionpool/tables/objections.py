@@ -304,6 +304,11 @@ class Objections(Meanings):
         event = [self.profile.columns[place] for place in reading.roles.get("event", ())]
         left = [c for c in self.plain if c.kind == "text" and c.place not in reading.used and "never" not in c.hints]
         named = any("event" in self.roles(c) and c.distinct > 1 for c in event)
+        keys = [reading.roles.get(role, ()) for role in ("event", "expert")]
+        events, experts, both = map(self.profile.count, [*keys, [*keys[0], *keys[1]]])
+        if min(events, experts) > 1 and events * experts == both == self.profile.rows:
+            # Every expert is met once on every event.
+            return []
         found = [c.name for c in left if not named or self.varies(c.place, reading)]
         return found if len(found) > (_OTHERS if named else _FEW) else []
 

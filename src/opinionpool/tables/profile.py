@@ -46,7 +46,9 @@ FEW, _SHARE = 2, 0.1
 _MANY, _CLASSES = 100, 8
 # Most letters of a name.
 _SHORT = 40
-# Most rows in which times are compared.
+# Largest log of the chance that numbers are means of others by accident.
+_ACCIDENT = -12.0
+# Most rows in which times, or means, are compared.
 _LOOK = 2000
 # Most words of a column that may be levels of a scale, or kinds of rows.
 _WORDS = 11
@@ -63,6 +65,7 @@ class Column:
     kind: str  # {"number", "text", "mixed", "time", ""}: what most cells hold, "" where all are blank
     levels: bool = False  # whether `values` are the fractions for levels of a scale
     several: bool = False  # whether other columns hold levels too
+    mean: bool = False  # whether numbers are means of those in columns before it, in every row
     ahead: bool = False  # whether times are never before, and mostly after, those of another column
 
     @classmethod
@@ -102,7 +105,9 @@ class Column:
     @cached_property
     def hints(self) -> frozenset[str]:
         """Kinds of words in the header (`words_of`), such as "unit"; without "score" if cells are levels of a scale."""
-        return words_of(self.name) - ({"score"} if self.levels else set()) | ({"ends"} if self.ahead else set())
+        return words_of(self.name) - ({"score"} if self.levels else set()) | (
+            {"ends"} if self.ahead else {"summary"} if self.mean else set()
+        )
 
     @cached_property
     def period(self) -> bool:
@@ -350,7 +355,28 @@ class Profile:
             for i, name in enumerate(table.names)
         ]
         self.columns = [replace(c, ahead=c.place in self._ahead()) if c.kind == "time" else c for c in self.columns]
+        self.columns = [replace(c, mean=True) if self._is_mean(c) else c for c in self.columns]
         self._keys: dict[tuple[int, ...], Index] = {}
+
+    def _is_mean(self, column: Column) -> bool:
+        """Whether numbers without a role are, up to rounding and by no accident, means of those just before them."""
+        known = ~np.isnan(column.values)
+        if column.kind != "number" or column.roles or len(self.columns) > _MANY or not known.any():
+            return False
+        own = column.values[known][:_LOOK]
+        step = next((10.0**-d for d in range(9) if np.allclose(own, own.round(d), rtol=0, atol=1e-12)), 1e-9)
+        before: list[Array] = []
+        for each in reversed(self.columns[max(0, column.place - _CLASSES) : column.place]):
+            if each.kind != "number":
+                break
+            before.append(each.values[known][:_LOOK])
+            spread = np.ptp(before, axis=0)
+            # A number between others is this near to their mean by accident in a share of rows of step / spread.
+            chance = np.log(np.clip(step / np.maximum(spread, step), 0, 1)).sum()
+            near = np.abs(np.mean(before, axis=0) - own) <= 0.501 * step
+            if len(before) > 1 and near.all() and chance < _ACCIDENT:
+                return True
+        return False
 
     def _ahead(self) -> set[int]:
         """Positions of columns of times, without a role, that are never before, and mostly after, those of another."""
