@@ -466,10 +466,12 @@ class Spread:
 
 
 def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
-    """Return each judge's scale; judges with similar scales are given one scale, the longest of them.
+    """Return the rating scale of each judge, found from the lowest and the highest level that each judge used.
 
-    A judge joins a longer scale by using a level above its middle. A judge who uses both ends of a usual scale keeps
-    it, unless the longer scale shares one of these ends.
+    `spreads` are the levels used, by judge. A judge with a short scale shares the longer scale of another judge if the
+    first judge used a level above half of the longer scale's highest level (above 0 if the scale has negative levels).
+    But a judge who used both the lowest and the highest level of a common scale, such as 0-3, keeps the common scale,
+    unless the longer scale begins or ends with the same level.
 
     >>> spreads = {"ann": Spread.of(np.array([1.0, 5.0])), "bob": Spread.of(np.array([2.0, 3.0]))}
     >>> shared_scales({**spreads, "cyd": Spread.of(np.array([2.0, 9.0])), "dee": Spread.of(np.array([0.0, 3.0]))})

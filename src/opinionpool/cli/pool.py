@@ -137,7 +137,11 @@ class PooledFile:
 
     @classmethod
     def of(cls, reading: InputFiles, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
-        """Read a file, and fit a pool to it or load one; topics are ignored unless `topics`. Options are checked."""
+        """Read the file of forecasts, and return it with a pool that is fitted to the file, or with a saved pool.
+
+        `reading`, `pooling` and `writing` are the command's options for input, the pool and output. If `topics` is
+        False, the pool ignores the topics of events. Raises a UsageError if the output cannot be written.
+        """
         writing.check([*reading.inputs, *pooling.inputs])
         beliefs, model = pooling.begin()
         forecasts = read(reading, model)

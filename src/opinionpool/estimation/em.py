@@ -302,7 +302,7 @@ def check_overlaps(together: Array, needed: int, names: Sequence[str], what: str
 
 
 def _no_maximum(sigma: Array, together: Array, names: tuple[str, ...]) -> str:
-    """Error message for a likelihood without a maximum; it names the pair with the largest correlation in `sigma`."""
+    """Return the error message if numbers of shared events, `together`, are too small for the covariance `sigma`."""
     spread = np.sqrt(np.diag(sigma))
     r = sigma / np.outer(spread, spread)
     i, j = np.unravel_index(int(np.argmax(np.abs(np.triu(r, 1)))), r.shape)

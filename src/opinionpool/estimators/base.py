@@ -55,7 +55,10 @@ _OUTSIDE = (*_FLOORS, "scale")
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """Result of a fit: columns, classes, fitted pool, notes and stream; set at once, so that threads see one fit."""
+    """Everything that an estimator keeps of a fit, such as the columns of X, the classes and the fitted pool.
+
+    The estimator sets all of it in one assignment, so that another thread never sees parts of two fits.
+    """
 
     layout: ExpertColumns  # layout of the columns of X
     classes: Labels  # (K,)

@@ -264,7 +264,7 @@ FEWEST, FIRST = 3, 64
 
 
 def classes_by_sums(q: Array, seen: int) -> int | None:
-    """Return the least K above `seen` such that every K adjacent columns add up to 1 in complete rows; None if none.
+    """Return the least K above `seen` such that every K adjacent columns add up to 1 in complete rows, or None.
 
     >>> classes_by_sums(np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]), 2)
     3

@@ -123,7 +123,10 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """Return `values` (N,), with those of experts without forecasts scaled by their `believed` values (N,)."""
+        """Return the experts' `values` (N,), scaled by prior beliefs for each expert without forecasts.
+
+        The factor is the expert's `believed` value (N,) over the mean believed value of the experts with forecasts.
+        """
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))

@@ -73,7 +73,11 @@ class Members:
         return replace(self, count=count, follow=follow)
 
     def mixed(self, p: Array, batch: Batch) -> Array:
-        """Return the mixture's answers, (T, K), from the log pool's answers `p`; unchanged where nobody answered."""
+        """Return the weighted mean of the log pool's answers `p`, average forecasts and an expert's forecasts, (T, K).
+
+        The weights are `shares`, and `follow` has the probability of each expert to be the one used. `batch` holds the
+        forecasts for T events. For an event without forecasts, the answer is the log pool's.
+        """
         found = p.copy()
         for rows in batch.blocks():
             average, follow = self._answers(batch.some(rows))

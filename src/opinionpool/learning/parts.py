@@ -209,7 +209,7 @@ class _ArrayBlock(NamedTuple):
         return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihood of the outcomes by the average forecast, and by each expert's forecasts, (1 + N,)."""
+        """Sums over events of the log-probability of outcomes by the average forecast, and by each expert, (1 + N,)."""
         answered = ~np.isnan(self.q).all(axis=1)
         odds = floored_log_odds(self.q[answered], self.bounds, np.empty((np.count_nonzero(answered), self.q.shape[1])))
         event, expert = np.nonzero(~np.isnan(odds))

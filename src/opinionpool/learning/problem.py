@@ -80,12 +80,14 @@ class Request:
         return "full" if self.structure == "auto" else self.structure
 
     def about(self, classes: int, *, options: bool = False) -> Request:
-        """Return the request for events with `classes` classes; for two, either class model becomes "symmetric".
+        """Return the request adapted to events with `classes` classes; for two classes, the model is "symmetric".
+
+        `options` is True if each event has its own list of options in place of classes that all events share.
 
         Raises
         ------
         ArgumentError
-            If the class model does not suit the structure, or events with options of their own.
+            If the class model cannot be used with the structure, or cannot be used for events with their own options.
         """
         if classes == 2:
             return replace(self, class_model="symmetric")

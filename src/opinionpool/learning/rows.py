@@ -101,9 +101,10 @@ class _Events(ABC):
         """Log-ratios of forecasts less the prior's as rows, one for each forecast."""
 
     def distrust(self) -> Array:
-        """Log-ratios L° of the prior less those of the believed prior, (K - 1,): 0 unless L° is Laplace's estimate.
+        """Return the log-ratios of the pool's prior less those of the prior assumed for the experts, (K - 1,).
 
-        For two classes, the mean forecast is used as an estimate of how often events happen.
+        The difference is 0 unless the pool's prior is Laplace's estimate from outcomes. For two classes, the prior
+        assumed for the experts is the closer to their mean forecast, the fewer the outcomes.
         """
         if self.estimated is None:
             return np.zeros(self.free)

@@ -42,7 +42,7 @@ def weight_beliefs(
 
 @dataclass(frozen=True, eq=False)
 class _WeightPrior:
-    """Prior of the experts' weights that follows from beliefs about them, given one correlation."""
+    """Prior of the experts' weights that follows from beliefs about the experts, if their correlation is `rho`."""
 
     believed: Believed
     rho: float  # correlation of the experts

@@ -508,7 +508,10 @@ class Panel(PoolingPanel):
 
     @property
     def contrast(self) -> Array:
-        """Mean log-odds less the prior's if the event happens, mu, (N,) (equation 8). Needs an absolute accuracy."""
+        """Mean of each expert's log-odds less the prior's log-odds if the event happens, mu, (N,) (equation 8).
+
+        Raises AccuracyUnknownError if only ratios between the experts' accuracies are known.
+        """
         self.parts.check_scale("contrast")
         return self.parts.contrast.copy()
 

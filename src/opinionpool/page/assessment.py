@@ -408,7 +408,7 @@ def _believed(own: Expert, values: Mapping[str, float | None], worth: float | No
 
 
 def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
-    """Expert `own` whose beliefs (else: assumed beliefs) are worth `worth` events; if None, without any beliefs."""
+    """Return the expert `own` with beliefs that count as `worth` events, or without beliefs if `worth` is None."""
     if worth is None:
         return replace(own, beliefs=ExpertBeliefs())
     values = {name: old.value for name, old in own.beliefs.given.items()}

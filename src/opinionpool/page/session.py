@@ -175,7 +175,7 @@ class Session:
         self._answered = found
 
     def _put(self, new: Assessment, control: object, *, begins: bool) -> None:
-        """Make `new` the present assessment; changes in a row by one `control` are one undo step, unless `begins`."""
+        """Make `new` the present assessment, as a new undo step if `begins` or if `control` differs from the last."""
         if begins or self._control != control:
             self._past.append(self.present)
             del self._past[:-DEPTH]

@@ -101,7 +101,7 @@ def pool_events(
 
 
 def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
-    """Return the mask (T,) of events with a forecast by at least one expert whose forecasts are informative."""
+    """Return the mask (T,) of events with a forecast by at least one expert who has an influence on the pool."""
     if state.panel is None:
         return np.asarray(forecasts.crowd > 0)
     counted = state.panel.informative[forecasts.expert_index]

@@ -254,7 +254,11 @@ def _panel_fields(panel: Panel | FullPanel) -> dict[str, Any]:
 
 
 def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: int) -> None:
-    """Raise a SavedPoolError if `n` experts and `k` classes cannot have this prior, `events` or forecast `counts`."""
+    """Raise a SavedPoolError if a saved pool's `prior`, `events` or `counts` have a wrong shape or impossible values.
+
+    `events` are numbers of events by outcome, (k,), `counts` are numbers of forecasts by expert, (n,), and `prior` has
+    a probability for each class, (k,).
+    """
     if prior is not None:
         shaped(prior, (k,), "the prior", least=logodds.LEAST)
         demand(abs(float(prior.sum()) - 1.0) <= 1e-9, f"the prior should sum to 1, and sums to {prior.sum():.15g}")

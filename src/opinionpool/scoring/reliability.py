@@ -425,7 +425,11 @@ def reliability_curve(
     grid = low[np.unique(np.linspace(0, len(low) - 1, min(len(low), POINTS)).round().astype(np.intp))]
 
     def curve(happened: Array) -> Array:
-        """Frequencies by isotonic regression of the outcomes `happened`, at the curve's forecast probabilities."""
+        """Return the frequency of the event at each forecast probability of the curve, for the outcomes `happened`.
+
+        Frequencies are those of isotonic regression: the function of the forecast probability that never decreases and
+        is closest to the outcomes.
+        """
         fit = isotonic(replace(ties, outcomes=np.add.reduceat(happened.ravel()[contrast][order], starts)))
         return np.interp(grid, np.stack([fit.low, fit.high], axis=1).ravel(), np.repeat(fit.frequency, 2))
 

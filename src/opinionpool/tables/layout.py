@@ -395,7 +395,7 @@ def _columns(choice: Choice, reading: Reading | None) -> list[str]:
 
 
 def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapping[str, object] | None:
-    """Return the option `columns` with the fewest roles by which the table is read as `reading`; None if none does."""
+    """Return the shortest option `columns` that selects `reading` over `others`, or None if that is impossible."""
     columns = choice.profile.columns
     named: dict[str, Named] = {}
     for role, places in reading.roles.items():

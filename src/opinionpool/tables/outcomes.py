@@ -310,9 +310,10 @@ def _encode(
 
 
 def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Each row's position (-1: blank) in a list of distinct pairs (event, code of word); the list; and rows by pair."""
+    """Return each row's place (-1: blank) in a list of pairs (event, word's code), the list, and rows per pair."""
     codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
     if shared:
+        # A word means the same for all events, so every pair has event 0.
         return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()
     there = (codes >= 0) & (events >= 0)
     keys, inverse = np.unique(events[there].astype(np.intp) * size + codes[there], return_inverse=True)

@@ -146,7 +146,10 @@ class Column:
 
     @cached_property
     def is_key(self) -> bool:
-        """Whether cells may be part of what a row is about: short words, or numbers of a round, a week or the like."""
+        """Whether the column may help to name the event of each row.
+
+        Such columns hold short words, numbers of rounds, weeks or the like, or times at which events end.
+        """
         made = PROBABILITY in roles_of(normal(self.name).removesuffix("_id"))
         if {"again", "order"} & (self.hints | roles_of(self.name)) or BETWEEN in self.name or not self.kind or made:
             return False

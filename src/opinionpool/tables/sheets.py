@@ -84,7 +84,7 @@ class _Cells:
     percent: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, row: int, column: int, percent: bool, rows: int = 1, columns: int = 1) -> None:
-        """Count a cell at `row` and `column`, or a block of `rows` x `columns` equal cells that is written once."""
+        """Add a cell, or `rows` x `columns` equal cells from `row` and `column` on, in per cent if `percent`."""
         self.rows, self.columns = max(self.rows, row + rows), max(self.columns, column + columns)
         self.count += 1
         if percent and rows * columns == 1:

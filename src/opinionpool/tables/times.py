@@ -114,9 +114,11 @@ def read_times(
     dates: str | None = None,
     notes: list[Note] | None = None,
 ) -> Times:
-    """Return a column as times in UTC, (rows,), NaT where blank.
+    """Return the times in UTC that a column of a table holds, (rows,), with NaT for blank cells.
 
-    `missing` are words for no value, in lower case; a note on an unusual form of the column is added to `notes`.
+    `missing` are the words for no value, in lower case. `dates` is how dates are written: "dmy" if the day comes first,
+    "mdy" if the month comes first, a format such as "%d.%m.%Y", or None to infer it from the column. Error messages
+    call the column by `role`. If the times are written in an unusual form, a note on the form is added to `notes`.
     """
     words = table.words(column)
     cells = [word for word in words.values if word.lower() not in missing and word != "NaT"]

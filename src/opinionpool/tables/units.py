@@ -279,7 +279,7 @@ class Coerced:
     marked: list[str] = field(default_factory=list)  # columns whose numbers have per cent signs
 
     def notes(self) -> list[Note]:
-        """Return one note for each kind of conversion."""
+        """Return one note for each kind of conversion made to cells, for example from per cent to probabilities."""
         return [
             *([finding("percent", names=self.percent)] if self.percent else []),
             *([finding("decimal-comma", names=self.comma)] if self.comma else []),
