@@ -305,7 +305,7 @@ def towards(
 def facing(
     experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
 ) -> tuple[Mask, dict[str, Scale]]:
-    """Return the mask (N,) of experts whose scale rises to the first class; all scales, with those ones reversed."""
+    """Return the mask (N,) of experts whose scale rises to the first class, and all scales, with these reversed."""
     own = [scale_of(scales, name) for name in experts]
     faced = [None if scale is None else scale.facing(classes) for scale in own]
     turned = np.array([one != other for one, other in zip(own, faced, strict=True)], dtype=bool)

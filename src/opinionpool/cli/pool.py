@@ -306,7 +306,7 @@ class PoolRequest:
         return CommandPool(self.name, state, forecasts, self.prior, self.prior is not None, trained, None, state.notes)
 
     def on(self, forecasts: Forecasts, *, learning: bool = False, how: ReadOptions | None = None) -> CommandPool:
-        """The command's pool for `forecasts`: fitted to them, or loaded, and if `learning` then updated by them."""
+        """Return the pool fitted to `forecasts`, or the loaded pool, which learns from `forecasts` if `learning`."""
         if learning and forecasts.options is not None:
             raise ArgumentError(
                 "--save keeps pools of events that share their classes, and these have options of their own; leave it "

@@ -289,7 +289,7 @@ def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, expe
 
 
 def check_overlaps(together: Array, needed: int, names: Sequence[str], what: str, remedy: str) -> None:
-    """Raise a LearningError unless each pair of experts has `needed` common events; `together` (N, N) counts them."""
+    """Raise a LearningError unless each pair of experts has `needed` common events, of `together` (N, N)."""
     few = np.argwhere(np.triu(together < needed, 1))
     if len(few):
         i, j = few[np.argmin(together[few[:, 0], few[:, 1]])]

@@ -134,7 +134,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the columns; AttributeError if they had none."""
+        """Names of the columns of X in the fit. Raises an AttributeError if the columns had no names."""
         names = self._known().names
         if names is None:
             raise AttributeError(f"this {type(self).__name__} was fitted without names of columns")

@@ -67,7 +67,7 @@ class Members:
         return bool(self.shares.max() > 1.0 - OPEN)
 
     def spread_over(self, duplicates: Duplicates) -> Members:
-        """Return a mixture for all experts; in this one, each group of duplicates is a single expert."""
+        """Return the mixture for all experts, from a mixture in which each group of `duplicates` is one expert."""
         count = duplicates.counts
         follow = np.where(duplicates.source >= 0, count * self.follow[np.maximum(duplicates.source, 0)], 0.0)
         return replace(self, count=count, follow=follow)

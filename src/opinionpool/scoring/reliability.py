@@ -53,7 +53,7 @@ class Groups:
         return np.asarray(self.outcomes / self.count)
 
     def merged(self, starts: Index) -> Groups:
-        """Return fewer groups: those from each position in `starts` (increasing, from 0) up to the next become one."""
+        """Return fewer groups: a group for all groups from one position in `starts` (increasing) to the next."""
         ends = np.append(starts[1:], len(self.low)) - 1
         return Groups(
             low=self.low[starts],

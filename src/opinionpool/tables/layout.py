@@ -199,7 +199,7 @@ def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
 
 
 def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
-    """Return the only acceptable reading and []; if there is none, or several, None and the readings to propose."""
+    """Return the reading and [] if exactly one reading is acceptable, else None and the readings to propose."""
     judged = list(choice.readings())
     fit = _best(choice, (one for one in judged if not one.caveats))
     known = {_meaning(choice, one) for one in fit}
@@ -233,7 +233,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 
 def _rejected(choice: Choice) -> Reading | None:
-    """Return the reading with the fewest guessed roles of those not proposed because of harms; None without any."""
+    """Return, of all readings rejected for their harms, the reading with the fewest guessed roles, or None."""
     able = sorted(choice.readings(loose=True), key=lambda one: (_guesses(choice, one), len(one.harms)))
     return next((one for one in able if one.harms), None)
 

@@ -239,7 +239,7 @@ def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolErr
 
 
 def _column_of_options(column: EventColumn) -> str | None:
-    """Name of a column that has all the words of this one, and so may hold the classes; None if there is none."""
+    """Return the name of another column that has all words of `column` and may hold the classes, or None."""
     words, table = {*column.words.values}, column.table
     others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
     return next((table.names[i] for i in others if words <= {*table.words(i).values}), None)
@@ -497,7 +497,7 @@ def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
 
 
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
-    """Note on columns of `table` without a role, and which of them may be times of resolution; empty if none is."""
+    """Return a note that lists the columns of `table` without a role, or [] if every column has a role."""
     left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
     if not left:
         return []
@@ -535,7 +535,7 @@ def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[st
 
 
 def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
-    """Positions of columns that may play `role`, by header; copies of the first of them are left out."""
+    """Return positions of the columns whose headers allow `role`, without copies of the first such column."""
     words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
     for word in words:
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]

@@ -490,7 +490,7 @@ class Profile:
         return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
 
     def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
-        """Return header and scale of the column of verdicts that is to be read as the forecasts; None if there is none.
+        """Return header and scale of the column of verdicts that is to be read as the forecasts, or None.
 
         `given` has the columns that the user names, by role.
         """
@@ -567,7 +567,7 @@ class Profile:
         return found if adds and len(experts) not in {1, len(found)} else None
 
     def own(self, columns: Sequence[Column], role: str) -> list[int]:
-        """Positions of those of `columns` with `role` as header, else of all; copies of the first are left out."""
+        """Return positions of `columns` whose header is `role` or, if no header is, of all; no copies of the first."""
         found = [c for c in columns if c.named(role)] or columns
         return [c.place for c in found if c is found[0] or (role != TEXT and not self.same(c.place, found[0].place))]
 

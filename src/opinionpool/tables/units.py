@@ -441,7 +441,7 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, nam
 def _not_a_number(
     table: Table, column: int, words: Words, missing: frozenset[str], named: str | None
 ) -> OpinionPoolError:
-    """Error for cells that are no numbers, which quotes the first of them and their count."""
+    """Return the error for cells that are not numbers; it quotes the first such cell and the number of cells."""
     if scored := out_of(table, column, named):
         return scored
     bad = [code for code, word in enumerate(words.values) if word.lower() not in missing and not NUMBER.fullmatch(word)]
