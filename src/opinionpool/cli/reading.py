@@ -270,10 +270,10 @@ def read_parts(
     stack: ExitStack, reading: InputFiles, model: tuple[str, TrainedPool] | None, divided: bool = True
 ) -> Parts:
     """Return the forecasts in files, in parts if one large file is `divided`; `stack` closes the files when it ends."""
-    from opinionpool.tables.engine import is_large
-    from opinionpool.tables.parts import open_parts
+    from opinionpool.tables.parts import open_parts, wants_parts
 
-    options, divided = options_for(reading, model), divided and is_large(reading.source)
+    options = options_for(reading, model)
+    divided = divided and wants_parts(reading.source, options)
     try:
         with progress(f"reading {reading.name}") as advance:
             return stack.enter_context(open_parts(reading.source, reading.outcomes, options, advance, divided))
@@ -312,13 +312,12 @@ def examine_files(
     """Return what the command check reports: contents of the files, model checks, and obstacles to pooling."""
     from opinionpool.report.check import examine, examined_in_parts
     from opinionpool.tables.diagnosis import diagnose
-    from opinionpool.tables.engine import is_large
-    from opinionpool.tables.parts import open_parts
+    from opinionpool.tables.parts import open_parts, wants_parts
 
     options, contents, found = options_for(reading, model), None, None
     try:
         with progress(f"reading {reading.name}") as advance:
-            if model is None and reading.outcomes is None and is_large(reading.source):
+            if model is None and reading.outcomes is None and wants_parts(reading.source, options):
                 with suppress(TableError), open_parts(reading.source, None, options, advance) as parts:
                     found = examined_in_parts(parts, options)
             # What stands in the way is looked for in all of the file.

@@ -36,7 +36,7 @@ CELLS, SPARSE = 5_000_000, 20
 
 
 # Bytes of text from which on a file is large; bytes of text for each byte of a gzip or Parquet file, by its first two.
-LARGE, UNPACKED = 64_000_000, {b"\x1f\x8b": 5, b"PA": 2}
+LARGE, UNPACKED = 200_000_000, {b"\x1f\x8b": 5, b"PA": 6}
 
 
 def is_large(source: object) -> bool:

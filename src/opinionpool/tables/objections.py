@@ -179,8 +179,8 @@ class Objections(Meanings):
 
     def _is_flag(self, reading: Reading, column: Column) -> bool:
         """Whether yes or no may be about anything: no name says outcome, nor is it alone beside named probabilities."""
-        said, flags = {"unsure", "score", "question"}, [c for c in self.plain if c.binary or c.yes_no]
-        flags = [c for c in flags if c.may_say_outcome and not said & c.hints]
+        hints, flags = {"unsure", "score", "question"}, [c for c in self.plain if c.binary or c.yes_no]
+        flags = [c for c in flags if c.may_say_outcome and not hints & c.hints]
         named = all("head" in self.profile.columns[place].hints for place in reading.forecasts)
         return column in flags and not (named and len(flags) == 1)
 

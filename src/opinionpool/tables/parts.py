@@ -7,6 +7,8 @@ at once by as many threads as there are processors.
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,11 +19,11 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.blocks import in_order
-from opinionpool.errors import Note
+from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Finding, fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.engine import SPACE, Progress
+from opinionpool.tables.engine import SPACE, Progress, is_large
 from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
@@ -32,8 +34,28 @@ from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.table import BLANK, Table, Words, place
 
+# Number of events that would fill the memory; most events in a byte of text; first bytes that are looked at.
+MANY, EVENT, HEAD = 2_000_000, 1 / 8, 1 << 16
 # Approximate forecasts of a part; rows whose events are compared at once; most runs of rows compared in memory.
 CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
+
+
+def wants_parts(source: object, options: ReadOptions) -> bool:
+    """Whether `source` is a large file, or begins with so many events that all of them would fill the memory."""
+    if is_large(source) or not isinstance(source, str | os.PathLike) or source == "-" or not os.path.isfile(source):
+        return is_large(source)
+    size = os.path.getsize(source)
+    with open(source, "rb") as file:
+        head = file.read(HEAD).rpartition(b"\n")[0]
+    if size * EVENT < MANY or b"\0" in head:
+        return False
+    try:
+        with open_tables(io.BytesIO(head), None, options) as (table, _):
+            layout = TableReader(table, None, options).layout
+            events = len(table.words(layout.roles["event"]).values) if "event" in layout.roles else table.rows
+    except OpinionPoolError:
+        return False
+    return events * size > MANY * len(head)
 
 
 @dataclass(frozen=True, eq=False)

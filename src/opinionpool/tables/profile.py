@@ -46,7 +46,7 @@ FEW, _SHARE = 2, 0.1
 _MANY, _CLASSES = 100, 8
 # Most letters of a name.
 _SHORT = 40
-# Largest log of the chance that numbers are means of others by accident.
+# Largest log of the probability that numbers are means of others by accident.
 _ACCIDENT = -12.0
 # Most rows in which times, or means, are compared.
 _LOOK = 2000
@@ -375,9 +375,9 @@ class Profile:
             before.append(each.values[known][:_LOOK])
             spread = np.ptp(before, axis=0)
             # A number between others is this near to their mean by accident in a share of rows of step / spread.
-            chance = np.log(np.clip(step / np.maximum(spread, step), 0, 1)).sum()
+            accident = np.log(np.clip(step / np.maximum(spread, step), 0, 1)).sum()
             near = np.abs(np.mean(before, axis=0) - own) <= 0.501 * step
-            if len(before) > 1 and near.all() and chance < _ACCIDENT:
+            if len(before) > 1 and near.all() and accident < _ACCIDENT:
                 return True
         return False
 
