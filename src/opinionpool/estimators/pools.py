@@ -113,7 +113,7 @@ class GaussianPool(IncrementalPool):
         NotFittedError
             Before `fit`.
         LearningError
-            If there is no posterior, as with `beliefs` None or for crowds.
+            If there is no posterior, as with `beliefs` None.
         ArgumentError
             If `level` is outside (0, 1).
 
@@ -121,7 +121,7 @@ class GaussianPool(IncrementalPool):
         --------
         >>> pool = GaussianPool().fit([0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1], prior=0.5)
         >>> pool.predict_proba([0.7])[:, 1].round(2), pool.predict_interval([0.7]).round(2)
-        (array([0.7]), array([[0.57, 0.81]]))
+        (array([0.7]), array([[0.57, 0.82]]))
         """
         check_is_fitted(self)
         fitted, learned = self._learned()
