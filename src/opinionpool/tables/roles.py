@@ -7,7 +7,7 @@ import tomllib
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import TypeAlias
 
@@ -49,6 +49,7 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z][A-Z])(?=[A-Z][a-z])")
 _COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
 
 
+@lru_cache(1 << 14)
 def normal(name: str) -> str:
     """Return a header as headers are compared: in lower case, without unit, accents or question mark.
 
