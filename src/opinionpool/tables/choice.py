@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, combinations, islice, product
 
 from opinionpool.tables.classes import TRUTH
@@ -69,6 +70,11 @@ class Choice(Objections):
                     reading = Reading(shape, roles, forecasts)
                     if not any(self._vetoes(reading, loose)):
                         yield replace(reading, caveats=tuple(self.caveats(reading)), harms=tuple(self.harms(reading)))
+
+    @cached_property
+    def loose_readings(self) -> list[Reading]:
+        """Readings that no veto rules out, with roles that cells suggest."""
+        return list(self.readings(loose=True))
 
     def _candidates(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
         """Columns (tuples of positions) that may have `role`, by the user, by header or, if `loose`, by cells."""
@@ -149,7 +155,7 @@ class Choice(Objections):
             able = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
             yield from ((c.place,) for c in able if c.distinct > 1 and c.present == 1)
         elif role == PROBABILITY:
-            last = [c for side in sides(self.numbers)[:1] for c in side]
+            last = {c for side in sides(self.numbers)[:1] for c in side}
             numbers = [c for c in self.numbers if not c.period or c in last or not last]
             able = [c for c in [*numbers, *self.scores][:_GUESSED] if c.kind and not c.binary]
             single = [c for c in able if not any(c.place in each for each in self.profile.sums)]
@@ -182,7 +188,7 @@ class Choice(Objections):
             return [tuple(sure for _, _, sure in self.pairs)] if self.pairs else []
         used = {place for places in roles.values() for place in places}
         free = [c for c in self.numbers if c.place not in used]
-        sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.hints]
+        sure = {c for c in free if self.given_roles.settles(c.name) or "head" in c.hints}
         flags = any(c.kind and not c.binary for c in free)
         free = [c for c in free if c in sure or not (flags and c.binary)]
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.hints]
@@ -191,13 +197,14 @@ class Choice(Objections):
             plain = sorted([*plain, *(c for c in named if c.place not in used)], key=lambda c: c.place)
         summed = [[c for c in free if any(c.place in each for each in self.profile.sums)]]
         grid = self.profile.grid([c.place for c in plain], self.happened(Reading(ONE, roles, ())))
-        others = strangers(plain)
+        others = {*strangers(plain)}
         ways = [*([] if grid else [*sides(plain), *summed]), [c for c in plain if c not in others], plain, free]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
             scores = [c for c in self.scores if c.place not in used]
+            either = {*plain, *scores}
             differ = any(c.fractions for c in plain) and not any(c.fractions for c in scores)
-            ways += [scores if differ else [c for c in self.plain if c in plain or c in scores], scores]
+            ways += [scores if differ else [c for c in self.plain if c in either], scores]
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:

@@ -216,7 +216,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         return (whole[0], []) if len(whole) == 1 else (None, whole)
     if fit:
         return None, [one for one in (*fit, *questionable) if not one.harms]
-    loose = [one for one in choice.readings(loose=True) if _guesses(choice, one) <= _GUESSES]
+    loose = [one for one in choice.loose_readings if _guesses(choice, one) <= _GUESSES]
     safe = [one for one in _best(choice, [*questionable, *loose]) if not one.harms]
     safe = [one for one in safe if not any(_is_part(choice, one, other) for other in safe)]
     sure = [one for one in safe if not one.caveats] or safe
@@ -234,7 +234,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 def _rejected(choice: Choice) -> Reading | None:
     """Return, of all readings rejected for their harms, the reading with the fewest guessed roles, or None."""
-    able = sorted(choice.readings(loose=True), key=lambda one: (_guesses(choice, one), len(one.harms)))
+    able = sorted(choice.loose_readings, key=lambda one: (_guesses(choice, one), len(one.harms)))
     return next((one for one in able if one.harms), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeAlias
 
 from opinionpool.tables.classes import TRUTH, bare, says_which
@@ -78,13 +79,17 @@ class Objections(Meanings):
                 c.may_be_outcome or (once and not self.varies(c.place, reading)) or (classes and self.names_columns(c))
             )
 
-        left = [c for c in self.free if c.place not in reading.used]
-        return [c for c in left if c.place in called or (c in self.plain and may_be(c))]
+        left, plain = [c for c in self.free if c.place not in reading.used], {*self.plain}
+        return [c for c in left if c.place in called or (c in plain and may_be(c))]
 
     def names_columns(self, column: Column) -> bool:
         """Whether each word in a column is the last word of a header, as an outcome is where columns are classes."""
-        last = {normal(c.name).split("_")[-1] for c in self.numbers}
-        return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= last
+        return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= self._last_words
+
+    @cached_property
+    def _last_words(self) -> set[str]:
+        """Last word of each header of numbers."""
+        return {normal(c.name).split("_")[-1] for c in self.numbers}
 
     def caveats(self, reading: Reading) -> Iterator[str]:
         """Yield the objections to a reading, as texts, that the user can overrule."""
@@ -375,7 +380,7 @@ class Objections(Meanings):
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
         # The other of two that add up to 1 says the same.
         others = (pair for pair in self.profile.sums if len(pair) == 2 and one and one.place in pair)
-        aside = reading.used.union(*others)
+        aside, numbers, plain = reading.used.union(*others), {*self.numbers}, {*self.plain}
         for c in self.free:
             if c.place in aside or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue
@@ -387,6 +392,6 @@ class Objections(Meanings):
             if one and named and reading.shape != ONE and (one.named(PROBABILITY) or "head" not in c.hints):
                 continue
             alike = "score" in c.hints or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
-            alike = alike or (c in self.numbers and bool(c.kind) and not (one and c.binary))
-            if alike or (c.kind == "mixed" and c in self.plain):
+            alike = alike or (c in numbers and bool(c.kind) and not (one and c.binary))
+            if alike or (c.kind == "mixed" and c in plain):
                 yield f"{shown(c.name)} is no forecast"
