@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
@@ -11,7 +12,7 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding, typed_options
 from opinionpool.scales import Scale, Spread, shared_scales
 from opinionpool.tables.choice import Choice
-from opinionpool.tables.profile import Profile
+from opinionpool.tables.profile import WORDS, Profile
 from opinionpool.tables.roles import (
     BETWEEN,
     CLASSES,
@@ -35,6 +36,7 @@ from opinionpool.tables.roles import (
     class_names,
     normal,
     position,
+    roles_of,
     unnumbered,
 )
 from opinionpool.tables.units import looks_numeric
@@ -320,6 +322,30 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
     )
 
 
+def levels_hint(profile: Profile, names: Collection[str], known: bool = False) -> str:
+    """Return the text that asks for the levels, in order, of columns `names`; if `known`, only for known scales."""
+    able = {name: s for name, s in profile.few_words().items() if s or (not known and "verdict" in roles_of(name))}
+    scales = {name: scale for name, scale in able.items() if name in names}
+    if not scales:
+        able_names, words = ([], []) if known else _shared_words(profile, names)
+        how = f"name them, the lowest first: --scale LOWEST,...,HIGHEST ({listed(words, WORDS)})"
+        return f"; if the words in {listed(able_names)} are levels, {how}" if words else ""
+    written = {name: "LOWEST,...,HIGHEST" if scale is None else str(scale) for name, scale in scales.items()}
+    how, hold = " ".join(map(typed, typed_options({"scale": written}))), "holds" if len(scales) == 1 else "hold"
+    return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
+
+
+def _shared_words(profile: Profile, names: Collection[str]) -> tuple[list[str], list[str]]:
+    """Headers in `names` of columns that have words in common, and all their words; both [] if words are many."""
+    able = [c for c in profile.columns if c.name in names and c.kind == "text" and not c.roles]
+    able = [c for c in able if not {"never", "unsure"} & c.hints]
+    times = Counter(chain.from_iterable(c.folded for c in able))
+    able = [c for c in able if any(times[word] > 1 for word in c.folded)]
+    words = {word.lower(): word for c in able for word in c.words.values}
+    few = 2 < len(words) <= WORDS and 2 * len(words) <= len(able) * profile.rows
+    return ([c.name for c in able], [*words.values()]) if few else ([], [])
+
+
 def _question(
     choice: Choice,
     readings: Sequence[Reading],
@@ -351,7 +377,7 @@ def _question(
     able = offers or choice.numbers or named or any(PROBABILITY in choice.roles(column) for column in choice.free)
     where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
     used = offers[0][0].used if offers else ()
-    hint = choice.profile.hint([column.name for column in choice.free if column.place not in used], bool(offers))
+    hint = levels_hint(choice.profile, [c.name for c in choice.free if c.place not in used], bool(offers))
     if named and not (offers or events or "event" in choice.given):
         hint += "; --column event=NAME says which one is the event"
     params = {

@@ -30,7 +30,7 @@ from opinionpool.tables.event_facts import (
     time_notes,
     with_silence,
 )
-from opinionpool.tables.layout import Layout, find_layout, layout_notes
+from opinionpool.tables.layout import Layout, find_layout, layout_notes, levels_hint
 from opinionpool.tables.melt import CellReader, Melted, melt
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.outcomes import (
@@ -346,7 +346,7 @@ class TableReader:
         """Notes of all stages, in the order of the stages."""
         (timed, late), rows = self.timed, self.chosen[0]
         column, scale = self.request.columns.get("probability"), self.request.scale.get("*")
-        hint = self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
+        hint = levels_hint(self.profile, [self.table.names[place] for place in self.layout.unused], known=True)
         verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
         return (
             *self.table.notes,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.findings import typed_options
 from opinionpool.scales import Scale, Spread, scale_of
 from opinionpool.tables.classes import TRUTH, USUAL, YES, bare
 from opinionpool.tables.roles import (
@@ -34,7 +31,7 @@ from opinionpool.tables.roles import (
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times, moments
 from opinionpool.tables.units import MISSING, add_up, looks_numeric, written_numbers
-from opinionpool.text import counted, listed, shown, typed
+from opinionpool.text import counted, shown
 
 # Most cells that are looked at, and the number of places in a large table that these are from.
 CELLS, LOOKS = 1 << 18, 9
@@ -51,7 +48,7 @@ _ACCIDENT = -12.0
 # Most rows in which times, or means, are compared.
 _LOOK = 2000
 # Most words of a column that may be levels of a scale, or kinds of rows.
-_WORDS = 11
+WORDS = 11
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,9 +434,9 @@ class Profile:
 
     def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
         """Return the known scales of columns of words, by header; a header may name no role except those in `own`."""
-        return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
+        return {name: scale for name, scale in self.few_words(own).items() if scale is not None}
 
-    def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
+    def few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
         """Return the scale of each column of two to six words, by header; None if the order of the words is unknown.
 
         Headers may name no role but those in `own`, and may hint at an outcome only if `own` is not empty.
@@ -460,34 +457,12 @@ class Profile:
         found = [word for word in column.words.values if word.lower() == "quantile"]
         if found and column.distinct == 1:
             return found
-        for each in self.columns if column.distinct <= _WORDS and not found else ():
+        for each in self.columns if column.distinct <= WORDS and not found else ():
             if PROBABILITY in each.roles and each.kind == "number" and not each.forecasts:
                 own = {word: each.values[column.words.rows(i)] for i, word in enumerate(column.words.values)}
                 beyond = [word for word, values in own.items() if ((values < 0) | (values > 1)).mean() > 0.5]
                 found = beyond if all(w in beyond or ((v >= 0) & (v <= 1)).all() for w, v in own.items()) else found
         return found if len(found) < column.distinct else []
-
-    def _shared_words(self, names: Collection[str]) -> tuple[list[str], list[str]]:
-        """Headers in `names` of columns that have words in common, and all their words; both [] if words are many."""
-        able = [c for c in self.columns if c.name in names and c.kind == "text" and not c.roles]
-        able = [c for c in able if not {"never", "unsure"} & c.hints]
-        times = Counter(chain.from_iterable(c.folded for c in able))
-        able = [c for c in able if any(times[word] > 1 for word in c.folded)]
-        words = {word.lower(): word for c in able for word in c.words.values}
-        few = 2 < len(words) <= _WORDS and 2 * len(words) <= len(able) * self.rows
-        return ([c.name for c in able], [*words.values()]) if few else ([], [])
-
-    def hint(self, names: Collection[str], known: bool = False) -> str:
-        """Return the text that asks for the levels, in order, of columns `names`; if `known`, only for known scales."""
-        able = {name: s for name, s in self._few_words().items() if s or (not known and "verdict" in roles_of(name))}
-        scales = {name: scale for name, scale in able.items() if name in names}
-        if not scales:
-            able_names, words = ([], []) if known else self._shared_words(names)
-            how = f"name them, the lowest first: --scale LOWEST,...,HIGHEST ({listed(words, _WORDS)})"
-            return f"; if the words in {listed(able_names)} are levels, {how}" if words else ""
-        written = {name: "LOWEST,...,HIGHEST" if scale is None else str(scale) for name, scale in scales.items()}
-        how, hold = " ".join(map(typed, typed_options({"scale": written}))), "holds" if len(scales) == 1 else "hold"
-        return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
 
     def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
         """Return header and scale of the column of verdicts that is to be read as the forecasts, or None.
