@@ -135,7 +135,6 @@ def test_files_larger_than_memory(file, command, monkeypatch, kind):
     whole = command("pool", file(text, "large.csv"), "--model", "m.json", "--format", kind)
     monkeypatch.setattr("opinionpool.tables.engine.LARGE", 0)
     monkeypatch.setattr("opinionpool.tables.parts.CELLS", 60)
-    monkeypatch.setattr("opinionpool.tables.parts.ROWS", 50)
     parts = command("pool", "large.csv", "--model", "m.json", "--format", kind)
     assert parts.out.count("\n") == whole.out.count("\n") > 90
     assert "61 resolved events not learned from" not in parts.err

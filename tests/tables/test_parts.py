@@ -29,7 +29,6 @@ def small_parts(monkeypatch):
     """Everything is large, and parts are small."""
     monkeypatch.setattr(engine, "LARGE", 0)
     monkeypatch.setattr(parts, "CELLS", 60)
-    monkeypatch.setattr(parts, "ROWS", 50)
 
 
 def said(seed: int = 0, missing: float = 0.2) -> tuple[np.ndarray, list[str]]:

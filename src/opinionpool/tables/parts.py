@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.blocks import in_order
@@ -29,15 +28,14 @@ from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import as_asked, settle
 from opinionpool.tables.parse import TableReader
-from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.table import BLANK, Table, Words, place
 
 # Number of events that would fill the memory; most events in a byte of text; first bytes that are looked at.
 MANY, EVENT, HEAD = 2_000_000, 1 / 8, 1 << 16
-# Approximate forecasts of a part; rows whose events are compared at once; most runs of rows compared in memory.
-CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
+# Approximate number of forecasts of a part; most runs of rows with one event whose hashes are compared in memory.
+CELLS, RUNS = 1 << 17, 1 << 23
 
 
 def wants_parts(source: object, options: ReadOptions) -> bool:
@@ -56,28 +54,6 @@ def wants_parts(source: object, options: ReadOptions) -> bool:
     except OpinionPoolError:
         return False
     return events * size > MANY * len(head)
-
-
-@dataclass(frozen=True, eq=False)
-class _Tally(Words):
-    """Column with one row for each distinct word of another column, and that word's first row and number of rows."""
-
-    tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
-    firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
-
-    def rows(self, code: int) -> Index:
-        """Position of the first row with the word of the given `code`, (1,)."""
-        return self.firsts[super().rows(code)[:1]]
-
-    @property
-    def counts(self) -> Index:
-        """Number of rows with each word, (words,)."""
-        return np.bincount(self.codes, self.tallies, len(self.values)).astype(np.intp)
-
-    def rewritten(self, words: Sequence[str]) -> _Tally:
-        """Return a copy with `words` in place of `values`; words that have become equal are merged."""
-        found = super().rewritten(words)
-        return replace(self, codes=found.codes, values=found.values)
 
 
 class PartNotes:
@@ -117,9 +93,9 @@ class Parts:
     table: Table
     request: ReadOptions
     only: Forecasts | None = None  # all forecasts, of a table that is read as a whole
+    spans: Sequence[tuple[int, int]] = ()  # first row and number of rows of each part
     shared: Mapping[str, Any] = field(default_factory=dict)  # profile, layout and classes, with which parts are read
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)  # distinct words of the table in some columns
-    spans: Sequence[tuple[int, int]] = ()  # first row and number of rows of each part
     more: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
     counts: ForecastCounts | None = None  # of the parts read so far
     read: PartNotes = field(default_factory=PartNotes)  # notes on the parts read so far
@@ -174,8 +150,8 @@ def open_parts(
     with ExitStack() as stack:
         table, other = stack.enter_context(open_tables(source, outcomes, request, progress, on_disk=divided))
         reader = TableReader(table, other, request)
-        if divided and _divisible(reader):
-            yield _parts(table, reader.request, reader.layout, reader.profile)
+        if divided and _is_divisible(reader.request, reader.layout):
+            yield _divided(reader)
             return
         parts = Parts(table, request, reader.forecasts)
         del reader
@@ -183,55 +159,63 @@ def open_parts(
         yield parts
 
 
-def _divisible(reader: TableReader) -> bool:
+def _is_divisible(request: ReadOptions, layout: Layout) -> bool:
     """Whether each event of a table can be read without the rows of other events."""
-    request, layout = reader.request, reader.layout
     whole = request.options == "event" or request.merge_names or request.silence is not None or layout.verdicts
     return not whole and {"class", "verdict"}.isdisjoint(layout.roles) and layout.long != layout.wide
 
 
-def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile) -> Parts:
-    request = _with_dates(table, request, layout)
-    observed = []
-    if "outcome" in layout.roles:
-        column = layout.roles["outcome"]
-        words = _tally(table, column)
-        observed = as_asked([EventColumn(table, column, words, np.full(len(words.codes), BLANK))], request)
+def _divided(reader: TableReader) -> Parts:
+    """Return the parts of the table of `reader`, and what is decided for all of them: classes, experts, dates."""
+    table, layout, roles = reader.table, reader.layout, reader.layout.roles
+    request = _with_dates(table, reader.request, layout)
+    words = {role: _tally(table, roles[role]) for role in ("expert", "outcome") if role in roles}
+    known = {roles["expert"]: words["expert"].values} if "expert" in words else {}
+    observed = [words["outcome"]] if "outcome" in words else []
+    columns = [EventColumn(table, roles["outcome"], of, np.full(len(of.codes), BLANK)) for of in observed]
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
-    settled = settle(observed, [], written, asked, request.no_outcome, None, request.rules.scale)
-    shared = {"profile": profile, "layout": layout, "classes": settled.classes}
-    known = {}
-    if layout.long:
-        expert = layout.roles["expert"]
-        known[expert] = _tally(table, expert).values
+    settled = settle(as_asked(columns, request), [], written, asked, request.no_outcome, None, request.rules.scale)
+    more = [note for note in settled.notes if note.code == "void-absent"]
     rows = max(1, CELLS // max(len(layout.forecasts), 1))
-    notes = tuple(note for note in settled.notes if note.code == "void-absent")
-    spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
-    if "event" in layout.roles:
-        column = layout.roles["event"]
-        found = _grouped_spans(table, column, rows)
-        if found is None:
-            table = _sorted(table, column)
-            found = _grouped_spans(table, column, rows)
-            notes = (*notes, finding("sorted"))
-        spans = [(0, table.rows)] if found is None else found
-    return Parts(table, request, None, shared, known, spans, notes)
+    starts, grouped = [*range(0, table.rows, rows)], True
+    if "event" in roles:
+        starts, grouped = _starts(table, roles["event"], rows)
+    if not grouped:
+        table, more = _sorted(table, roles["event"]), [*more, finding("sorted")]
+        starts, _ = _starts(table, roles["event"], rows)
+    spans = [(start, end - start) for start, end in zip(starts, [*starts[1:], table.rows], strict=True)]
+    shared = {"profile": reader.profile, "layout": layout, "classes": settled.classes}
+    return Parts(table, request, None, spans, shared, known, tuple(more))
 
 
 def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptions:
     """Return the options with the order of day and month (`dates`) that the whole table shows: parts might differ."""
     columns = [layout.roles[role] for role in ("time", "closes", "resolved_at", "expires") if role in layout.roles]
-    if request.dates is not None:
-        return request
-    for column in columns:
+    for column in columns if request.dates is None else ():
         cell = f"trim({table.text(column)})"
         number = f"max(TRY_CAST(regexp_extract({cell}, '^(\\d{{1,2}})[-/.](\\d{{1,2}})[-/.]', %d) AS INTEGER))"
-        found = table.connection.execute(f"SELECT {number % 1}, {number % 2} FROM t").fetchone()
-        first, second = found or (None, None)
+        first, second = table.connection.execute(f"SELECT {number % 1}, {number % 2} FROM t").fetchone() or (None, None)
         if first is not None and second is not None and max(first, second) > 12:
             return replace(request, dates="dmy" if first > 12 else "mdy")
     return request
+
+
+@dataclass(frozen=True, eq=False)
+class _Tally(Words):
+    """Distinct words of a column of a large table, each with its first row and its number of rows."""
+
+    firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
+    tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
+
+    def rows(self, code: int) -> Index:
+        """Position of the first row with the word of the given `code`, (1,)."""
+        return self.firsts[super().rows(code)[:1]]
+
+    @property
+    def counts(self) -> Index:
+        """Number of rows with each word, (words,)."""
+        return np.bincount(self.codes, self.tallies, len(self.values)).astype(np.intp)
 
 
 def _tally(table: Table, column: int) -> _Tally:
@@ -239,9 +223,25 @@ def _tally(table: Table, column: int) -> _Tally:
     found: dict[str, list[int]] = {}
     for cell, count, first in table.connection.execute(query).fetchall():
         if word := (cell or "").strip():
-            found.setdefault(word, [0, first])[0] += count
-    tallies, firsts = np.array([*found.values()], np.intp).reshape(-1, 2).T
-    return _Tally(np.arange(len(found)), [*found], tallies=tallies, firsts=firsts)
+            found.setdefault(word, [first, 0])[1] += count
+    return _Tally(np.arange(len(found)), [*found], 0, *np.array([*found.values()], np.intp).reshape(-1, 2).T)
+
+
+def _starts(table: Table, column: int, rows: int) -> tuple[list[int], bool]:
+    """First rows of parts of about `rows` rows, which split no run of rows with one event; whether each event has one.
+
+    `column` holds the events.
+    """
+    cells = f"SELECT rowid AS r, {_event_hash(table, column)} AS event FROM t"
+    runs = f"(SELECT * FROM (SELECT *, event IS DISTINCT FROM lag(event) OVER () AS new FROM ({cells})) WHERE new)"
+    query = f"SELECT min(r), count(*) FROM {runs} GROUP BY r // {rows} ORDER BY 1"
+    starts, counts = zip(*table.connection.execute(query).fetchall(), strict=True)
+    if sum(counts) > RUNS:
+        found = table.connection.execute(f"SELECT count(DISTINCT event) FROM {runs}").fetchone()
+        return list(starts), found == (sum(counts),)
+    # Sorting numbers takes less time and memory than a table of them.
+    events = np.sort(table.connection.execute(f"SELECT event FROM {runs}").fetchnumpy()["event"])
+    return list(starts), bool((events[1:] != events[:-1]).all())
 
 
 def _event_hash(table: Table, column: int) -> str:
@@ -254,40 +254,6 @@ def _event_hash(table: Table, column: int) -> str:
         if first is not None and first > ord("'") and last > ord(" "):
             return f"hash({cell})"
     return f"hash(trim({table.text(column)}, {SPACE}))"
-
-
-def _grouped_spans(table: Table, column: int, rows: int) -> list[tuple[int, int]] | None:
-    """Start and length of parts of about `rows` rows that split no event; None if an event's rows are scattered."""
-    name = _event_hash(table, column)
-    starts, runs, last = [0], 0, None
-    met: list[npt.NDArray[np.uint64]] = []
-    for first in range(0, table.rows, ROWS):
-        part = table.rows_from(first, min(ROWS, table.rows - first), {})
-        events = part.select(f"{name} AS h")["h"]
-        part.connection.close()
-        new = np.append(last != events[0], events[1:] != events[:-1])
-        last = events[-1]
-        runs += int(new.sum())
-        if runs <= RUNS:
-            met.append(events[new])
-        ends = first + np.flatnonzero(new)
-        while True:
-            i = int(np.searchsorted(ends, starts[-1] + rows))
-            if i == len(ends):
-                break
-            starts.append(int(ends[i]))
-    if runs <= RUNS:
-        # Sorting random numbers takes a hundredth of the time of NumPy's own way to count them.
-        events = np.concatenate(met)
-        met.clear()
-        events.sort()
-        distinct = 1 + int(np.count_nonzero(events[1:] != events[:-1]))
-    else:
-        counted = table.connection.execute(f"SELECT count(DISTINCT {name}) FROM t").fetchone()
-        distinct = counted[0] if counted else 0
-    if runs > distinct:
-        return None
-    return [(start, end - start) for start, end in zip(starts, [*starts[1:], table.rows], strict=True)]
 
 
 def _sorted(table: Table, column: int) -> Table:

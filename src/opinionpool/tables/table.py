@@ -78,7 +78,7 @@ class Words:
         """Return a copy whose codes are positions in the list `values`, which has all words and perhaps more."""
         position = {word: i for i, word in enumerate(values)}
         found = np.array([position[word] for word in self.values], dtype=code_type(values))
-        return Words(self.expand(found, BLANK), list(values), self.trimmed)
+        return replace(self, codes=self.expand(found, BLANK), values=list(values))
 
     def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
         """Return each row's value (or that of `rows`) from `values`, one for each distinct word; `blank` if blank."""
