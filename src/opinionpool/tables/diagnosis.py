@@ -5,26 +5,21 @@ Reading goes on with the first stage that the option affects; results of earlier
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
 
 from opinionpool.errors import ArgumentError, OpinionPoolError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
-from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
+from opinionpool.tables.options import OPTIONS, ReadOptions, first_stage
 from opinionpool.tables.parse import TableReader
 from opinionpool.tables.read import open_tables
-from opinionpool.tables.roles import KEYED
-from opinionpool.tables.table import Table
 from opinionpool.tables.units import looks_numeric
 
 # Most faults that are remedied one after the other, and most ways to read a table that are tried.
 _FAULTS, _WAYS = 40, 4
-# Options that name words for no answer, or no outcome.
-_NONE = ("missing_values", "void_values")
-# Options that affect how a file is opened; and all options by the harm of a wrong value, most harmful first.
-_OPENING = {name for name, option in OPTIONS.items() if option.stage == STAGES[0]}
-_ORDER = list(OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -36,13 +31,12 @@ class Fault:
     # options that remedy it, any of which would do; the first was taken. Empty if none does.
     remedies: tuple[Remedy, ...]
     proposed: bool = False  # whether the table could be read without it
-    past: Remedy = field(default_factory=dict)  # options that are no remedy, but show the faults behind it
 
     @property
-    def harm(self) -> int:
-        """Rank of the option in the first remedy: 0 if a wrong value of it would harm most; -1 without a remedy."""
-        names = [name for remedy in self.remedies[:1] for name in remedy]
-        return min(map(_ORDER.index, names), default=-1)
+    def rank(self) -> tuple[bool, int]:
+        """Key by which faults are sorted: improvements last; else by the harm that the first remedy may do, if any."""
+        order = {name: harm for harm, name in enumerate(OPTIONS)}
+        return self.proposed, min((order[name] for remedy in self.remedies[:1] for name in remedy), default=-1)
 
     def options(self) -> list[list[str]]:
         """Return, for each remedy, its command-line options as a list of words."""
@@ -57,11 +51,6 @@ class Way:
     faults: tuple[Fault, ...]
     forecasts: Forecasts | None
 
-    @property
-    def texts(self) -> set[str]:
-        """Texts of the faults that were found."""
-        return {fault.text for fault in self.faults}
-
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -72,15 +61,18 @@ class Diagnosis:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Faults that every way to read the table meets, the most harmful first; proposed improvements come last."""
-        found = {fault.text: fault for way in reversed(self.ways) for fault in way.faults}
-        found = {text: of for text, of in found.items() if all(text in way.texts for way in self.ways)}
-        return tuple(sorted(found.values(), key=lambda fault: (fault.proposed, fault.harm)))
+        each = [{fault.text: fault for fault in way.faults} for way in self.ways]
+        shared = [each[0][text] for text in each[-1] if all(text in faults for faults in each)]
+        return tuple(sorted(shared, key=lambda fault: fault.rank))
 
     @property
     def readable(self) -> tuple[Way, ...]:
         """Ways to read the table that lead to forecasts, one for each set of options."""
-        found = [way for way in self.ways if way.forecasts is not None]
-        return tuple({tuple(way.options.arguments()): way for way in reversed(found)}.values())[::-1]
+        found: dict[tuple[str, ...], Way] = {}
+        for way in self.ways:
+            if way.forecasts is not None:
+                found.setdefault(tuple(way.options.arguments()), way)
+        return tuple(found.values())
 
 
 def diagnose(
@@ -96,94 +88,82 @@ def diagnose(
     >>> [fault.options() for fault in found.faults]
     [[['--percent']], [['--duplicates', 'last'], ['--duplicates', 'mean']]]
     """
-    search = _Search(source, outcomes, options or ReadOptions(), progress)
-    with search.stack:
-        search.go(None, search.asked, ())
-    return Diagnosis(tuple(search.ways))
+    asked = options or ReadOptions()
+    with ExitStack() as stack:
+        ways = _Search(source, outcomes, asked, progress, stack).ways(None, asked, ())
+        return Diagnosis(tuple(islice(ways, _WAYS)))
 
 
+@dataclass(frozen=True)
 class _Search:
-    """Search for ways to read a table: each remedy of a fault is tried in turn, up to `_WAYS` ways."""
+    """Search for ways to read a table: after each fault, every remedy is tried in turn."""
 
-    def __init__(
-        self, source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None
-    ) -> None:
-        self.source, self.outcomes, self.asked, self.progress = source, outcomes, options, progress
-        self.ways: list[Way] = []
-        self.stack = ExitStack()
-        self._open: dict[str, tuple[Table, Table | None]] = {}
+    source: object
+    outcomes: object
+    asked: ReadOptions  # the user's options
+    progress: Callable[[float], None] | None
+    stack: ExitStack  # closes the files that were opened
 
-    def go(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...]) -> None:
-        """Read the table, opened first if `reader` is None; after a fault, read it again with each of its remedies."""
+    def ways(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...]) -> Iterator[Way]:
+        """Yield the ways to read the table with `options`, which remedy `faults`; it is opened if `reader` is None."""
+        forecasts, fault, past = None, None, dict[str, object]()
         try:
-            reader = reader or TableReader(*self._tables(options), options)
+            if reader is None:
+                opened = open_tables(self.source, self.outcomes, options, self.progress)
+                reader = TableReader(*self.stack.enter_context(opened), options)
             forecasts = reader.forecasts
+            for note in forecasts.notes:
+                if note.code == "similar-names":
+                    fault = Fault(note.text, note.count, ({"merge_names": True},), proposed=True)
         except TableError as error:
-            past = {} if error.finding is None else error.finding.params.get("past", {})
-            self._meet(reader, options, faults, Fault(str(error), error.count, error.remedies, past=past))
-            return
+            remedies = tuple(each for each in error.remedies if self._is_safe(reader, each))
+            fault = Fault(str(error), error.count, remedies)
+            past = {} if error.finding is None else error.finding.params.get("past", past)
         except ArgumentError:
+            # What an error proposed leads nowhere.
             if not faults:
                 raise
-            # What an error proposed leads nowhere.
-            self.ways.append(Way(options, faults, None))
+        if fault is None:
+            # What leaves no forecast is no way to read a table.
+            none = faults and forecasts is not None and not len(forecasts.event_index)
+            yield Way(options, faults, None if none else forecasts)
             return
-        alike = next((note for note in forecasts.notes if note.code == "similar-names"), None)
-        if alike is not None:
-            fault = Fault(alike.text, alike.count, ({"merge_names": True},), proposed=True)
-            self._meet(reader, options, faults, fault)
-            return
-        # What leaves no forecast is no way to read a table.
-        self.ways.append(Way(options, faults, forecasts if len(forecasts.event_index) or not faults else None))
-
-    def _meet(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
-        fault = replace(fault, remedies=tuple(remedy for remedy in fault.remedies if self._is_safe(reader, remedy)))
-        known = {before.text for before in faults}
         # A stream cannot be opened once more.
         once = self.source == "-" or hasattr(self.source, "read")
-        able = [remedy for remedy in fault.remedies if not (once and _opens(remedy))]
-        beyond = [fault.past] if fault.past and not able else []
-        found, able = len(self.ways), [] if fault.text in known or len(faults) >= _FAULTS else [*able, *beyond]
-        for remedy in able:
-            if remedy is able[0] or len(self.ways) < _WAYS:
-                going_on = None if reader is None or _opens(remedy) else reader.revised(remedy)
-                self.go(going_on, options.revised(remedy), (*faults, fault))
-        if not able:
-            self.ways.append(Way(options, (*faults, fault), None))
-        if beyond:
-            self.ways[found:] = [replace(way, forecasts=None) for way in self.ways[found:]]
+        able = [each for each in fault.remedies if not (once and first_stage(each) == 0)]
+        # Options that are no remedy show the faults behind this one.
+        followed = able or [past] * bool(past)
+        if any(fault.text == before.text for before in faults) or len(faults) == _FAULTS:
+            followed = []
+        if not followed:
+            yield Way(options, (*faults, fault), None)
+        for remedy in followed:
+            going_on = None if reader is None else reader.revised(remedy)
+            for way in self.ways(going_on, options.revised(remedy), (*faults, fault)):
+                yield way if able else replace(way, forecasts=None)
 
     def _is_safe(self, reader: TableReader | None, remedy: Remedy) -> bool:
         """Return False if `remedy` guesses a number that only the user knows, or takes outcomes or forecasts away."""
-        columns = remedy.get("columns", {})
-        no_outcome = isinstance(columns, Mapping) and "outcome" in columns and columns["outcome"] is None
+        columns: Any = remedy.get("columns", {})
+        known = {} if reader is None else reader.__dict__
         # Without a layout yet, whether there is an outcome is what is asked.
-        if (no_outcome and reader is not None and "layout" in reader.__dict__) or "at_least" in remedy:
+        if "at_least" in remedy or ("layout" in known and columns.get("outcome", "") is None):
             return False
-        if reader is None or remedy.keys().isdisjoint(_NONE) or "melted" not in reader.__dict__:
+        if reader is None or "melted" not in known or not ("missing_values" in remedy or "void_values" in remedy):
             return True
         after = reader.asked.revised(remedy)
-        new = {word.lower() for name in _NONE for word in {*getattr(after, name)} - {*getattr(self.asked, name)}}
+        new = _words_of_none(after) - _words_of_none(self.asked)
         outcomes = {word.lower() for each in reader.observed for word in each.words.values}
-        if len(outcomes & new) > 1 or (outcomes & new and outcomes <= new | after.no_outcome.every):
+        lost = outcomes & new
+        if len(lost) > 1 or any(map(looks_numeric, lost)) or (lost and outcomes <= new | after.no_outcome.every):
             return False
-        if any(map(looks_numeric, outcomes & new)):
-            return False
+        revised = reader.revised(remedy)
         try:
-            return len(reader.revised(remedy).melted.long_rows.value) >= len(reader.melted.long_rows.value)
+            return revised is None or len(revised.melted.long_rows.value) >= len(reader.melted.long_rows.value)
         except OpinionPoolError:
             return True
 
-    def _tables(self, options: ReadOptions) -> tuple[Table, Table | None]:
-        state = repr([options.several, *(getattr(options, name) for name in sorted(_OPENING))])
-        if state not in self._open:
-            found = self.stack.enter_context(open_tables(self.source, self.outcomes, options, self.progress))
-            self._open[state] = found
-        return self._open[state]
 
-
-def _opens(remedy: Remedy) -> bool:
-    """Return True if a remedy takes effect when the file is opened, so that the file must be opened again."""
-    columns = remedy.get("columns", {})
-    several = isinstance(columns, Mapping) and any(isinstance(columns.get(role), tuple) for role in KEYED)
-    return several or not _OPENING.isdisjoint(remedy)
+def _words_of_none(options: ReadOptions) -> set[str]:
+    """Words that the user's options name for no answer or no outcome, in lower case."""
+    return {str(word).lower() for word in (*options.missing_values, *options.void_values)}

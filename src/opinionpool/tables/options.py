@@ -415,6 +415,15 @@ OPTIONS: dict[str, Option] = {
 }
 
 
+def first_stage(remedy: Remedy) -> int:
+    """Position in `STAGES` of the first stage of reading that `remedy` affects; 0 if the file must be opened again."""
+    columns: Any = remedy.get("columns", {})
+    if any(isinstance(columns.get(role), tuple) for role in KEYED):
+        # The columns of a composite key are joined where the file is opened.
+        return 0
+    return min(STAGES.index(OPTIONS[name].stage) for name in remedy)
+
+
 def in_python(text: str) -> str:
     """Return how the command-line options in a message are written in Python, each once; "" if there are none.
 

@@ -32,7 +32,7 @@ from opinionpool.tables.event_facts import (
 )
 from opinionpool.tables.layout import Layout, find_layout, layout_notes, levels_hint
 from opinionpool.tables.melt import CellReader, Melted, melt
-from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
+from opinionpool.tables.options import STAGES, ReadOptions, first_stage
 from opinionpool.tables.outcomes import (
     TIED,
     Joined,
@@ -84,17 +84,19 @@ class TableReader:
         self.table, self.other, self.asked = table, other, request
         self.__dict__.update(known)
 
-    def revised(self, remedy: Remedy) -> TableReader:
-        """Return a reader with the options that `remedy` changes; results that others determine are kept."""
-        stages = [OPTIONS[name].stage for name in remedy]
-        # Without a rule for duplicates, each of several files may be an expert.
-        stages += ["cells"] if "duplicates" in remedy and len(self.table.pieces) > 1 else []
-        first = min(map(STAGES.index, stages))
-        known: dict[str, Any] = {}
-        for stage, names in self._FOUND.items():
-            if STAGES.index(stage) >= first or not all(name in self.__dict__ for name in names):
-                break
-            known |= {name: self.__dict__[name] for name in names}
+    def revised(self, remedy: Remedy) -> TableReader | None:
+        """Return a reader with the options that `remedy` changes, which keeps results that do not depend on these.
+
+        None if the file must be opened again.
+        """
+        first, cells = first_stage(remedy), STAGES.index("cells")
+        if first == 0:
+            return None
+        # Reading cells is logged, so all of it is kept or none. Without a rule for duplicates, files may be experts.
+        if "facts" not in self.__dict__ or ("duplicates" in remedy and len(self.table.pieces) > 1):
+            first = min(first, cells)
+        kept = {name for stage in STAGES[:first] for name in self._FOUND.get(stage, ())}
+        known = {name: found for name, found in self.__dict__.items() if name in kept}
         return TableReader(self.table, self.other, self.asked.revised(remedy), **known)
 
     @cached_property
