@@ -259,10 +259,7 @@ def _event_hash(table: Table, column: int) -> str:
 def _sorted(table: Table, column: int) -> Table:
     """Return the table with each event's rows together, events in the order of their first rows."""
     name = f"trim({table.text(column)}, {SPACE})"
-    columns = ", ".join(f"t.c{i}" for i in range(len(table.types)))
-    table.changed(
-        f"SELECT {columns}, {'t.place' if table.moved else 't.rowid AS place'} FROM t "
+    return table.rearranged(
         f"JOIN (SELECT {name} AS event, min(rowid) AS first FROM t GROUP BY 1) AS g "
         f"ON {name} IS NOT DISTINCT FROM g.event ORDER BY g.first, t.rowid"
     )
-    return replace(table, moved=True, seen={})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,8 @@ from opinionpool.tables.where import conjuncts, parse_where
 
 if TYPE_CHECKING:
     import duckdb
+
+_Advance: TypeAlias = Callable[[float], None] | None
 
 # Rows below the header that may describe columns, and rows that are looked at for that.
 _DESCRIBING, _LOOKED = 3, 50
@@ -120,9 +122,10 @@ def read_forecasts(
 def read_with(source: object, outcomes: object, options: ReadOptions, progress: Progress = None) -> Forecasts:
     """Return the forecasts in `source`, read with `options`; errors name these as they are in Python."""
     try:
-        with ExitStack() as stack:
-            advance = stack.enter_context(advancing(progress, "reading forecasts"))
-            table, other = stack.enter_context(open_tables(source, outcomes, options, advance))
+        with (
+            advancing(progress, "reading forecasts") as advance,
+            open_tables(source, outcomes, options, advance) as (table, other),
+        ):
             return TableReader(table, other, options).forecasts
     except OpinionPoolError as error:
         if python := in_python(str(error)):
@@ -132,11 +135,7 @@ def read_with(source: object, outcomes: object, options: ReadOptions, progress: 
 
 @contextmanager
 def open_tables(
-    source: object,
-    outcomes: object,
-    options: ReadOptions,
-    progress: Callable[[float], None] | None = None,
-    on_disk: bool = False,
+    source: object, outcomes: object, options: ReadOptions, progress: _Advance = None, on_disk: bool = False
 ) -> Iterator[tuple[Table, Table | None]]:
     """Open the tables of forecasts and outcomes; a --where condition selects rows of the first that has its columns.
 
@@ -147,41 +146,57 @@ def open_tables(
         wheres, others = [] if options.where is None else conjuncts(options.where), list[str]()
         if outcomes is not None:
             other = stack.enter_context(open_file(outcomes, ReadOptions(encoding=options.encoding)))
-            others = [where for where in wheres if _applies(where, other) and not _applies(where, table)]
-            other = _keyed(_matching(other, others), options, table, optional=True)
+            others = [where for where in wheres if _has_columns(other, where) and not _has_columns(table, where)]
+            other = _with_keys(_where(other, others), options, table, optional=True)
         wheres = [where for where in wheres if where not in others]
-        yield _keyed(_matching(table, wheres), options, other), other
+        yield _with_keys(_where(table, wheres), options, other), other
 
 
-def _applies(where: str, table: Table) -> bool:
+def _has_columns(table: Table, where: str) -> bool:
     """Whether a table has all columns that the condition `where` names."""
     try:
-        return bool(parse_where(where, table.name, table.names, table.text))
+        parse_where(where, table.name, table.names, table.text)
     except LayoutError:
         return False
+    return True
 
 
-def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
+def _where(table: Table, wheres: Sequence[str]) -> Table:
+    """Return the rows of a table that meet all conditions in `wheres`."""
+    if not wheres:
+        return table
+    where = " and ".join(wheres)
+    found = _rows(table, *parse_where(where, table.name, table.names, table.text), lambda **of: finding("where", **of))
+    if found.rows == 0:
+        raise fault("no-row-left", table=table.name, where=where)
+    return found
+
+
+def _rows(table: Table, condition: str, parameters: object, note: Callable[..., Note]) -> Table:
+    """Return the rows of a table that meet an SQL condition, with `note(count, total)` on those left out."""
+    with readable(table.source):
+        found = table.rearranged(f"WHERE {condition}", parameters)
+    left = [note(count=table.rows - found.rows, total=table.rows)] if found.rows < table.rows else []
+    return replace(found, source=replace(table.source, notes=(*table.notes, *left)))
+
+
+def _with_keys(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
     """Return the table with a column for each composite key, whose columns may in part be in the table `other`.
 
     If `optional`, a key is left out where some of its columns are in neither table.
     """
     for parts in options.several.values():
         own = [name for name in parts if name in table.names]
-        rest = set() if other is None else {name for name in parts if name in other.names}
-        split = bool(own) and rest == {*parts} - {*own}
-        if split or not optional or len(own) == len(parts):
-            places = [position(table.name, table.names, name) for name in (own if split else parts)]
+        divided = own and other is not None and {*parts} & {*other.names} == {*parts} - {*own}
+        if divided or not optional or len(own) == len(parts):
+            places = [position(table.name, table.names, name) for name in (own if divided else parts)]
             table = table.with_key(places, BETWEEN.join(parts))
     return table
 
 
 @contextmanager
 def open_file(
-    source: object,
-    options: ReadOptions,
-    progress: Callable[[float], None] | None = None,
-    on_disk: bool = False,
+    source: object, options: ReadOptions, progress: _Advance = None, on_disk: bool = False
 ) -> Iterator[Table]:
     """Open a file, several files as one table, or a data frame, for the time of a with statement.
 
@@ -189,91 +204,63 @@ def open_file(
     """
     paths = isinstance(source, list | tuple) and all(isinstance(each, str | PathLike) for each in source)
     with ExitStack() as stack:
-        if not (paths or isinstance(source, str | PathLike) or hasattr(source, "read")):
-            table = read_frame(source)
+
+        def opened(table: Table) -> Table:
             stack.callback(table.connection.close)
-            yield table
+            return table
+
+        if not (paths or isinstance(source, str | PathLike) or hasattr(source, "read")):
+            yield opened(read_frame(source))
             return
         tables = []
         for each in expand(source):
             workspace = Workspace()
             stack.callback(workspace.close)
-            table = _read_file(prepare(each, options.encoding, workspace), workspace, progress, on_disk)
-            stack.callback(table.connection.close)
-            if table.rows == 0:
-                raise fault("only-a-header", file=table.name)
-            tables.append(table)
+            file = prepare(each, options.encoding, workspace)
+            tables.append(opened(_read_file(file, workspace, progress, on_disk)))
+            if tables[-1].rows == 0:
+                raise fault("only-a-header", file=file.name)
         if len(tables) == 1 and not options.expert_from_name:
             yield _without_descriptions(tables[0])
-            return
-        roles = UserRoles(options.keys, options.parts)
-        together = _concatenated(tables, options.expert_from_name or _experts_are_files(tables, roles))
-        stack.callback(together.connection.close)
-        yield together
+        else:
+            roles = UserRoles(options.keys, options.parts)
+            alike = len({table.names for table in tables}) == 1
+            by_name = options.expert_from_name or (alike and all(_is_of_one(table, roles) for table in tables))
+            yield opened(_concatenated(tables, by_name))
+
+
+def _is_of_one(table: Table, roles: UserRoles) -> bool:
+    """Return True if a table has a row per event and one column of forecasts, as the file of one expert may have."""
+    try:
+        layout = find_layout(Profile(table), roles)
+    except LayoutError:
+        return False
+    return layout.wide and len(layout.forecasts) == 1
 
 
 def _concatenated(tables: Sequence[Table], by_name: bool) -> Table:
     """Return the rows of several tables as one table; if `by_name`, a column of experts has the name of each file."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
-    first, columns = tables[0], [*names, "expert"] if by_name else names
+    number, size = {name: i for i, name in enumerate(names)}, len(names) + by_name
     connection = connect("", None, False)
-    connection.execute(f"CREATE TABLE t ({', '.join(f'c{i} VARCHAR' for i in range(len(columns)))})")
-    pieces, start = [], 0
+    connection.execute(f"CREATE TABLE t ({', '.join(f'c{i} VARCHAR' for i in range(size))})")
+    starts = np.cumsum([0, *(table.rows for table in tables)]).tolist()
     for table in tables:
-        place = {name: i for i, name in enumerate(table.names)}
-        own = [f"{table.text(place[name])} AS c{place[name]}" for name in names if name in place]
-        cells = {name: values.tolist() for name, values in table.select(", ".join(own)).items()}
-        stem = os.path.basename(table.name).partition(".")[0]
-        added = [cells[f"c{place[name]}"] if name in place else [None] * table.rows for name in names]
-        added += [[stem] * table.rows] if by_name else []
-        connection.register("w", {f"c{i}": np.array(column, dtype=object) for i, column in enumerate(added)})
-        connection.execute("INSERT INTO t SELECT * FROM w")
+        own = {number[name]: table.text(i) for i, name in enumerate(table.names)}
+        cells = table.select(", ".join(f"{cell} AS c{i}" for i, cell in own.items()))
+        connection.register("w", {name: np.array(column.tolist(), dtype=object) for name, column in cells.items()})
+        expert = literal(os.path.basename(table.name).partition(".")[0])
+        also = f", {expert} AS c{len(names)}" if by_name else ""
+        connection.execute(f"INSERT INTO t BY NAME SELECT *{also} FROM w")
         connection.unregister("w")
-        pieces.append((table.source, start))
-        start += table.rows
     what = "a file per expert, named after it" if by_name else "one table in pieces"
-    notes = [note for table in tables for note in table.notes if note.code != "format"]
     note = finding("pieces", count=len(tables), what=what, names=[table.name for table in tables])
-    source = replace(
-        first.source, name=first.name if len(tables) == 1 else f"{len(tables)} files", notes=(note, *notes)
-    )
-    return Table(source, connection, tuple(columns), ("VARCHAR",) * len(columns), start, pieces=tuple(pieces))
-
-
-def _experts_are_files(tables: Sequence[Table], roles: UserRoles) -> bool:
-    """Return True if each file has a row per event and one column of forecasts, and all have the same header."""
-    for table in tables:
-        try:
-            layout = find_layout(Profile(table), roles)
-        except LayoutError:
-            return False
-        if not layout.wide or len(layout.forecasts) != 1:
-            return False
-    return len({table.names for table in tables}) == 1
-
-
-def _matching(table: Table, wheres: Sequence[str]) -> Table:
-    """Return the rows of a table that meet all conditions in `wheres`."""
-    if not wheres:
-        return table
-    where = " and ".join(wheres)
-    found = _kept(table, *parse_where(where, table.name, table.names, table.text), lambda **of: finding("where", **of))
-    if found.rows == 0:
-        raise fault("no-row-left", table=table.name, where=where)
-    return found
-
-
-def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note]) -> Table:
-    """Return the table's rows that meet the SQL condition `query`, with `note(count, total)` on those left out."""
-    place = "t.place" if table.moved else "t.rowid"
-    columns = ", ".join(f"c{i}" for i in range(len(table.types)))
-    with readable(table.source):
-        table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {query}", parameters)
-    number = table.connection.execute("SELECT count(*) FROM t").fetchone()
-    rows = int(number[0]) if number else 0
-    left = [note(count=table.rows - rows, total=table.rows)] if rows < table.rows else []
-    source = replace(table.source, notes=(*table.notes, *left))
-    return replace(table, source=source, rows=rows, copied=True, moved=True, seen={})
+    notes = (note, *(note for table in tables for note in table.notes if note.code != "format"))
+    name = tables[0].name if len(tables) == 1 else f"{len(tables)} files"
+    source = replace(tables[0].source, name=name, notes=notes)
+    pieces = tuple((table.source, start) for table, start in zip(tables, starts, strict=False))
+    columns = (*names, *["expert"] * by_name)
+    return Table(source, connection, columns, ("VARCHAR",) * size, starts[-1], pieces=pieces)
 
 
 def _without_descriptions(table: Table) -> Table:
@@ -287,53 +274,50 @@ def _without_descriptions(table: Table) -> Table:
         return table
     head = table.connection.execute(f"SELECT * FROM t WHERE rowid < {_LOOKED} ORDER BY rowid").fetchall()
     columns = [[(cell or "").strip() for cell in column] for column in zip(*head, strict=True)]
+    kinds = [[_kind(cell) for cell in column] for column in columns]
     for count in range(1, _DESCRIBING + 1):
-        below = [[word for word in column[count:] if word.lower() not in MISSING] for column in columns]
-        measured = [
-            i for i, words in enumerate(below) if words and (all(map(looks_numeric, words)) or are_times(words))
-        ]
-        rows = [[columns[i][row] for i in measured] for row in range(count)]
-        if len(measured) > 2 and all(_describes(words) for words in rows):
-            return _kept(table, f"rowid >= {count}", None, lambda **of: finding("descriptions", **of))
+        measured = [i for i, kind in enumerate(kinds) if {"", *kind[count:]} == {"", "measured"}]
+        described = all(kinds[i][row] == "word" for i in measured for row in range(count))
+        distinct = all(len({columns[i][row] for i in measured}) == len(measured) for row in range(count))
+        if len(measured) > 2 and described and distinct:
+            return _rows(table, f"rowid >= {count}", None, lambda **of: finding("descriptions", **of))
     return table
 
 
-def _describes(words: Sequence[str]) -> bool:
-    """Whether `words`, a row, may describe columns: all are different, and none is a number, time or blank."""
-    plain = [word for word in words if word.lower() in MISSING or looks_numeric(word) or are_times([word])]
-    return not plain and len(set(words)) == len(words)
+def _kind(cell: str) -> str:
+    """Return "measured" for a number or time, "" for a blank or a word for no answer, and "word" for other text."""
+    if cell.lower() in MISSING:
+        return ""
+    return "measured" if looks_numeric(cell) or are_times([cell]) else "word"
 
 
 def _read_file(
-    source: FileSource,
-    workspace: Workspace,
-    progress: Callable[[float], None] | None,
-    on_disk: bool,
-    again: bool = False,
+    source: FileSource, workspace: Workspace, progress: _Advance, on_disk: bool, again: bool = False
 ) -> Table:
     """Return the file as a table; `again` is True for its second reading, with its lines' ends unified."""
     disk = on_disk or (source.format != "parquet" and is_large(source.path))
     connection = connect(source.path, workspace if disk else None, again or source.padded)
+    load = {"csv": _load_csv, "parquet": _load_parquet}.get(source.format, _load_json)
     try:
         with watch(connection, progress):
-            return _LOADERS.get(source.format, _load_json)(source, connection, on_disk)
+            return load(source, connection, on_disk)
     except engine_errors() as error:
         connection.close()
         if interrupted(error):
             raise KeyboardInterrupt from None
         wrong = None if source.format == "parquet" else text_fault(source)
-        if isinstance(wrong, int) and wrong and not source.padded:
-            note = finding("short-rows", Place(source.name), count=wrong)
-            padded = replace(source, padded=True, notes=(*source.notes, note))
-            return _read_file(padded, workspace, progress, on_disk, again)
-        if isinstance(wrong, int) and not again:
-            # Well formed after all: its lines do not all end in the same way.
-            return _read_file(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
-        raise wrong if isinstance(wrong, OpinionPoolError) else unreadable(source, error) from None
+        if not isinstance(wrong, int) or (again and (source.padded or not wrong)):
+            raise wrong if isinstance(wrong, OpinionPoolError) else unreadable(source, error) from None
+    if wrong and not source.padded:
+        notes = (*source.notes, finding("short-rows", Place(source.name), count=wrong))
+        return _read_file(replace(source, padded=True, notes=notes), workspace, progress, on_disk, again)
+    # Well formed after all: its lines do not all end in the same way.
+    return _read_file(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
 
 
-def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
-    created = connection.execute(f"CREATE TABLE t AS {query}", [path]).fetchone()
+def _create(connection: duckdb.DuckDBPyConnection, query: str, *parameters: object) -> int:
+    """Make t the table of the rows that the SQL `query` returns, and return their number; `query` may read t."""
+    created = connection.execute(f"CREATE OR REPLACE TABLE t AS {query}", parameters).fetchone()
     return int(created[0]) if created else 0
 
 
@@ -345,31 +329,29 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool
         f"skip = {source.skip}, compression = '{'gzip' if source.gzip else 'none'}', hive_partitioning = false, "
         f"columns = {{{columns}}}"
     )
-    query = f"SELECT * FROM read_csv(?, {options})"
-    rows = _create(connection, query, source.path)
+    rows = _create(connection, f"SELECT * FROM read_csv(?, {options})", source.path)
     return Table(source, connection, source.header, ("VARCHAR",) * len(source.header), rows)
 
 
 def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> Table:
     """Return the table in a Parquet file; its rows are `copied` to the engine, or else read when they are needed."""
-    options = "binary_as_string = true, hive_partitioning = false"
-    scan = f"SELECT * FROM read_parquet(?, {options})"
-    described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
+    scan = f"read_parquet({literal(source.path)}, binary_as_string = true, hive_partitioning = false"
+    described = connection.execute(f"SELECT * FROM {scan}) LIMIT 0").description or []
     check_columns(source.name, len(described))
     # The engine calls a column otherwise whose name stands there before, in whatever case.
-    names = _outermost(connection.execute("SELECT name, num_children FROM parquet_schema(?)", [source.path]).fetchall())
+    schema = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [source.path]).fetchall()
+    names = _outermost(schema)
     counted = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
-    check_cells(source.name, int(counted[0]) if counted else 0, len(names), os.path.getsize(source.path))
+    rows = int(counted[0]) if counted else 0
+    check_cells(source.name, rows, len(names), os.path.getsize(source.path))
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
-    types = tuple(str(column[1]) for column in described)
     if copied:
-        rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
-        return Table(source, connection, names, types, rows)
-    file = f"read_parquet({literal(source.path)}, {options}, file_row_number = true)"
-    connection.execute(f"CREATE VIEW t AS SELECT * FROM {file} AS x({aliases}, rowid)")
-    # Rows leave the engine one after the other, and threads that wait to hand them over only cost time.
-    connection.execute("SET threads = 1")
-    return Table(source, connection, names, types, int(counted[0]) if counted else 0, copied=False)
+        _create(connection, f"SELECT * FROM {scan}) AS x({aliases})")
+    else:
+        view = f"SELECT * FROM {scan}, file_row_number = true) AS x({aliases}, rowid)"
+        # Rows leave the engine one after the other, and threads that wait to hand them over only cost time.
+        connection.execute(f"CREATE VIEW t AS {view}; SET threads = 1")
+    return Table(source, connection, names, tuple(str(column[1]) for column in described), rows, copied=copied)
 
 
 def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
@@ -378,13 +360,10 @@ def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
     >>> _outermost([("root", 2), ("a", 1), ("within a", None), ("b", None)])
     ('a', 'b')
     """
-    names, skipped = [], 0
+    names, inner = list[str](), 0
     for name, children in schema[1:]:
-        if skipped:
-            skipped -= 1
-        else:
-            names.append(name.strip())
-        skipped += children or 0
+        names += [] if inner else [name.strip()]
+        inner += (children or 0) - bool(inner)
     return tuple(names)
 
 
@@ -392,36 +371,43 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: boo
     layout = "array" if source.format == "json array" else "newline_delimited"
     scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
     rows = _create(connection, f"SELECT json FROM {scan}", source.path)
-    structure = _structure(connection)
-    inner = [key for key, kind in structure.items() if isinstance(kind, list) and kind and isinstance(kind[0], dict)]
+    kinds = _structure(connection)
+    inner = [key for key, kind in kinds.items() if isinstance(kind, list) and kind and isinstance(kind[0], dict)]
     if len(inner) == 1:
-        source, rows = _unnested(source, connection, inner[0])
-        structure = _structure(connection)
-    kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
-    lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({kinds}) GROUP BY keys ORDER BY 2").fetchall()
+        # A row for each object in the list, with what stands beside the list.
+        values = f"json -> {_pointer(inner)}"
+        each = f"CASE WHEN json_array_length({values}) > 0 THEN CAST({values} AS JSON[]) ELSE [NULL] END"
+        merged = f"json_merge_patch(json, json_object({literal(inner[0])}, each)) AS json"
+        rows = _create(connection, f"SELECT {merged} FROM (SELECT json, unnest({each}) AS each FROM t)")
+        source = replace(source, format="json rows", notes=(*source.notes, finding("inner-rows", key=inner[0])))
+        kinds = _structure(connection)
+    objects = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
+    lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({objects}) GROUP BY keys ORDER BY 2").fetchall()
     if sum(count for *_, count in lists) < rows:
         raise fault("no-objects", Place(source.name), unit="line" if layout[0] == "n" else "element")
     for keys, row, _ in lists:
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
             raise fault("key-twice", Place(source.name), row=row, key=twice)
-    keys = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
-    check_columns(source.name, len(keys))
-    paths = [path for key in keys for path in _paths((key,), structure.get(key))]
-    names = [".".join(path) for path in paths]
-    if not names:
+    paths = [
+        path
+        for key in dict.fromkeys(key for keys, *_ in lists for key in keys)
+        for path in _paths((key,), kinds.get(key))
+    ]
+    check_columns(source.name, len(paths))
+    if not paths:
         raise fault("empty-objects", Place(source.name))
-    check_columns(source.name, len(names))
-    check_cells(source.name, rows, len(names), sum(len(keys) * count for keys, _, count in lists))
+    check_cells(source.name, rows, len(paths), sum(len(keys) * count for keys, _, count in lists))
     # All paths at once: an object is parsed anew for each that is asked for alone.
     cells = f"json_extract_string(json, [{', '.join(map(_pointer, paths))}])"
     columns = ", ".join(f"cells[{i}] AS c{i - 1}" for i in range(1, len(paths) + 1))
-    connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM (SELECT {cells} AS cells FROM t); DROP TABLE t")
-    connection.execute("ALTER TABLE columns RENAME TO t")
-    return Table(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
+    _create(connection, f"SELECT {columns} FROM (SELECT {cells} AS cells FROM t)")
+    names = tuple(".".join(path).strip() for path in paths)
+    return Table(source, connection, names, ("VARCHAR",) * len(names), rows)
 
 
 def _pointer(path: Sequence[str]) -> str:
+    """SQL string of the JSON pointer to the value at `path`."""
     return literal("".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path))
 
 
@@ -432,28 +418,9 @@ def _structure(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: str) -> tuple[FileSource, int]:
-    """Replace each JSON row by one for each object in its list under `key`; return the source and number of rows."""
-    at = f"json -> {_pointer([key])}"
-    each = f"CASE WHEN json_array_length({at}) > 0 THEN CAST({at} AS JSON[]) ELSE [NULL] END"
-    outer = f"json_merge_patch(json, json_object({literal(key)}, NULL))"
-    connection.execute(
-        f"CREATE TABLE s AS SELECT json_merge_patch(outside, json_object({literal(key)}, each)) AS json "
-        f"FROM (SELECT {outer} AS outside, unnest({each}) AS each FROM t)"
-    )
-    connection.execute("DROP TABLE t; ALTER TABLE s RENAME TO t")
-    number = connection.execute("SELECT count(*) FROM t").fetchone()
-    note = finding("inner-rows", key=key)
-    return replace(source, format="json rows", notes=(*source.notes, note)), int(number[0]) if number else 0
-
-
 def _paths(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
     """Yield the paths to all values in the object of type `kind` at `path`; only `path` if it is no object."""
     for key, inner in kind.items() if isinstance(kind, dict) else ():
         yield from _paths((*path, key), inner)
     if not kind or not isinstance(kind, dict):
         yield path
-
-
-# Loaders of files by format; all other formats are of JSON.
-_LOADERS = {"csv": _load_csv, "parquet": _load_parquet}

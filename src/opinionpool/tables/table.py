@@ -243,10 +243,14 @@ class Table:
             cell = f"CASE WHEN isnan({cell}) THEN NULL ELSE regexp_replace({cell}::VARCHAR, '\\.0$', '') END"
         return f"CAST({cell} AS VARCHAR)"
 
-    def changed(self, query: str, parameters: object = None) -> None:
-        """Replace the table's rows in the engine by the result of the SQL `query` with its `parameters`."""
-        self.connection.execute(f"CREATE TABLE s AS {query}", parameters)
+    def rearranged(self, which: str, parameters: object = None) -> Table:
+        """Return the rows of the table that the SQL after ``FROM t`` (`which`) selects, in its order, in place of t."""
+        columns = ", ".join(f"t.c{i}" for i in range(len(self.types)))
+        place = "t.place" if self.moved else "t.rowid AS place"
+        created = self.connection.execute(f"CREATE TABLE s AS SELECT {columns}, {place} FROM t {which}", parameters)
+        rows = int((created.fetchone() or (0,))[0])
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
+        return replace(self, rows=rows, copied=True, moved=True, seen={})
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
         """Return the `rows` rows from row `first` as a table with its own connection; `known`: some columns' words."""
