@@ -61,7 +61,7 @@ def test_words_are_those_of_the_cells(table, column, monkeypatch):
     part = table.rows_from(101, 25_000)
     assert same(part.words(column), cell_by_cell(part, column))
     # Where hashes do not do, cells are compared by themselves.
-    monkeypatch.setattr(table_module, "_positions", lambda hashes, keys: None)
+    monkeypatch.setattr(table_module.Table, "_places", lambda table, hashed, keys: None)
     assert same(table.rows_from(101, 25_000).words(column), cell_by_cell(part, column))
 
 
@@ -74,9 +74,8 @@ def test_rows_that_are_looked_at_are_those_of_the_file(table):
         assert part.place([0, 7]) == other.place([0, 7])
 
 
-def test_two_words_of_one_hash_are_noticed():
-    keys = np.array([5, 7, 5], np.uint64)
-    assert table_module._positions(keys, keys) is None
+def test_two_words_of_one_hash_are_noticed(table):
+    assert table._places("hash(c1)", np.array([5, 7, 5], np.uint64)) is None
 
 
 def test_a_file_whose_columns_turn_out_to_be_damaged_is_named(tmp_path):

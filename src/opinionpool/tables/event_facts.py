@@ -89,7 +89,7 @@ def first_rows(columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: 
 
     `values`, (rows of all columns,), are `blank`, NaN or NaT where the cell is blank.
     """
-    keys = np.concatenate([each.row_events for each in columns])
+    keys = columns[0].row_events if len(columns) == 1 else np.concatenate([each.row_events for each in columns])
     present = (values == values) & (values != np.array(blank, dtype=values.dtype))
     first, clash = one_per_key(values, present, keys, len(events))
     if clash is None:

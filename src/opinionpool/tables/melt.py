@@ -310,7 +310,9 @@ def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bo
     rows = slice(None) if every else np.flatnonzero(present).astype(np.int32)
     found = {"event": source.event.codes, "expert": expert, "label": source.label.codes, "value": value}
     found = {name: of[rows] for name, of in found.items()}
-    found["event"], found["label"] = found["event"].astype(np.intp, copy=False), np.maximum(found["label"], 0)
+    found["event"] = found["event"].astype(np.intp, copy=False)
+    if source.label.blank:
+        found["label"] = np.maximum(found["label"], 0)
     column = np.broadcast_to(np.int32(source.column), len(found["value"]))
     return {**found, "column": column, "rows": np.empty(0, np.int32) if isinstance(rows, slice) else rows}
 

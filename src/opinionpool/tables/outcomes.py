@@ -300,7 +300,7 @@ def _encode(
                 about = {"of": of, "options": [*map(str, labels)], "meant": meant(word, [*map(str, labels)])}
                 ways = [] if unmatched else map(Remedy, none_remedies(word))
                 raise fault("no-class", where, ways, count=counts[i], **about)
-        values.append(found.take(pair))
+        values.append(found[pair])
     return _Encoded(
         np.concatenate([np.empty(0, np.int16), *values]),
         met,

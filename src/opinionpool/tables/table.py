@@ -6,13 +6,14 @@ Frames, Arrow tables, dicts of columns and arrays become tables here, in the one
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 BLANK = -1
 # Number of rows from which on the engine finds the distinct words of a column.
 _MANY = 20_000
-# Number of cells up to which all columns are fetched at once.
-_FEW = 1 << 18
+# Number of cells, at most, that are fetched as words in one query; largest number of 16 bits.
+_FEW, _LOW = 1 << 18, (1 << 16) - 1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
@@ -83,7 +84,8 @@ class Words:
     def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
         """Return each row's value (or that of `rows`) from `values`, one for each distinct word; `blank` if blank."""
         codes = self.codes if rows is None else self.codes[rows]
-        return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
+        # Unlike `take`, this makes no copy of the codes as wide integers.
+        return np.append(values, np.array([blank], dtype=values.dtype))[codes]
 
 
 def code_type(words: Sized) -> np.dtype[Any]:
@@ -130,82 +132,79 @@ class Table:
 
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
         """Each of `columns` as numbers; None for one with a cell that is no number, not blank and not `missing`."""
-        own = [i for i in columns if i < len(self.types)]
-        found: dict[int, Numbers | None] = {}
-        if self._is_small:
-            found = {i: _plain(self.words(i), missing) for i in own if self.is_text(i)}
-        able = [i for i in own if i not in found and (self.is_text(i) or self._is_number(i))]
-        texts = [i for i in able if self.is_text(i)]
-        values = self.select(", ".join(f"TRY_CAST(c{i} AS DOUBLE) AS c{i}" for i in able)) if able else {}
-        # The engine reads 1_000 as a number, too.
-        counts = ", ".join(f"count(c{i}) AS n{i}, count_if(contains(c{i}, '_')) AS u{i}" for i in texts)
-        cells = self.select(counts) if texts else {}
+        found = {i: _plain(self.seen[i], missing) for i in columns if i in self.seen and self.is_text(i)}
+        able = [i for i in range(len(self.types)) if i in columns and i not in found and self._may_hold_numbers(i)]
+        values = self.select(", ".join(f"{number(f'c{i}')} AS c{i}" for i in able)) if able else {}
         for i in able:
-            column = np.ma.asarray(values[f"c{i}"])
-            known, words = column.compressed(), 0
-            odd = not np.isfinite(known).all() if i in texts else np.isinf(known).any()
-            if i in texts:
-                words = int(cells[f"n{i}"][0]) - len(known)
-                odd |= bool(cells[f"u{i}"][0]) or (words > 0 and not self._other_words(i) <= missing)
-            found[i] = None if odd else Numbers(np.asarray(column.filled(np.nan)), words)
+            column = np.asarray(np.ma.filled(values[f"c{i}"], np.nan))
+            if self.is_text(i):
+                beyond = ~np.isfinite(column)
+                others = self._no_numbers(i) if beyond.any() else {}
+                column[beyond] = np.nan
+                found[i] = Numbers(column, sum(others.values())) if others.keys() <= missing else None
+            else:
+                found[i] = None if np.isinf(column).any() else Numbers(column)
         return [found.get(i) for i in columns]
 
-    def _other_words(self, column: int) -> set[str]:
-        """Distinct cells of a text column that are no numbers, in lower case, at most 1000."""
-        cell = f"c{column}"
-        other = f"SELECT DISTINCT lower(trim({cell})) AS w FROM t WHERE TRY_CAST({cell} AS DOUBLE) IS NULL"
-        some = f" AND {self._which}" if self.part else ""
-        rows = self.connection.execute(f"{other} AND {cell} IS NOT NULL{some} LIMIT 1000").fetchall()
-        return {row[0] for row in rows}
-
-    @property
-    def _is_small(self) -> bool:
-        """Whether the table is so small that all its columns are fetched in one query."""
-        return self.rows < _MANY and self.rows * len(self.types) <= _FEW
-
-    def _is_number(self, column: int) -> bool:
+    def _may_hold_numbers(self, column: int) -> bool:
         kind = self.types[column].removeprefix("U")
-        return kind.startswith(_NUMERIC) and "[" not in kind
+        return kind == "VARCHAR" or (kind.startswith(_NUMERIC) and "[" not in kind)
+
+    def _no_numbers(self, column: int) -> dict[str, int]:
+        """Number of each word of a text column that is no finite number, in lower case; at most 1000 words."""
+        cell = f"c{column}"
+        query = self._query(f"lower(trim({cell})) AS w", f"{cell} IS NOT NULL AND isfinite({number(cell)}) IS NOT TRUE")
+        query = f"SELECT w, count(*) FROM ({query}) GROUP BY w LIMIT 1000"
+        return dict(self.connection.execute(query).fetchall())
 
     def words(self, column: int) -> Words:
         """Return the column at position `column` as text; whole numbers have no decimal point, as ids need it."""
         if column not in self.seen:
-            if self._is_small:
-                self._fetch_all()
-            if column not in self.seen:
-                words = self._found(column)
-                self.seen[column] = words if column not in self.known else words.among(self.known[column])
+            found = self._coded(column) if self.rows >= _MANY else None
+            for i, words in ({column: found} if found else self._fetched(column)).items():
+                self.seen.setdefault(i, words.among(self.known[i]) if i in self.known else words)
         return self.seen[column]
 
-    def _fetch_all(self) -> None:
-        """Fetch all columns as words in one query, and keep them in `seen`."""
-        own = range(len(self.types))
+    def _coded(self, column: int) -> Words | None:
+        """Column as words, with equal cells recognised by their hashes; None if two different ones have one hash."""
+        rows = self._query(f"{self._cell(column)} AS c, rowid AS r")
+        groups = "SELECT c, hash(c) AS h, min(r) AS first, max(r) AS last, count(*) AS n"
         with readable(self.source):
-            rows = self.connection.execute(self._query(", ".join(map(self._cell, own)))).fetchall()
-        for i, cells in zip(own, zip(*rows, strict=True), strict=True):
-            words = encode(_as_meant(list(cells)) if self._is_csv(i) else cells)
-            self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
+            found = self.connection.execute(f"{groups} FROM ({rows}) GROUP BY c ORDER BY first").fetchnumpy()
+        cells, count = found["c"].tolist(), np.asarray(found["n"])
+        if np.array_equal(found["last"] - found["first"] + 1, count):
+            # Rows with one word follow each other.
+            place: Index | None = np.arange(len(cells), dtype=code_type(cells)).repeat(count)
+        else:
+            place = self._places(f"hash({self._cell(column)})", np.asarray(found["h"]))
+        return None if place is None else tidied(cells, place, self._is_csv(column))
 
-    def _found(self, column: int) -> Words:
-        """Return the column as words; in a table of many rows, equal cells are recognised by their hashes."""
-        cell = self._cell(column)
-        place = None
-        if self.rows >= _MANY:
-            rows = self._query(f"{cell} AS c, rowid AS r")
-            with readable(self.source):
-                distinct = self.connection.execute(
-                    f"SELECT c, hash(c) AS h, min(r) AS r FROM ({rows}) GROUP BY c ORDER BY r"
-                ).fetchnumpy()
-            cells = distinct["c"].tolist()
-            place = np.arange(self.rows, dtype=code_type(cells))
-            if len(cells) < self.rows:
-                hashes = self.select(f"hash({cell}) AS h")["h"]
-                place = _positions(np.asarray(hashes), np.asarray(distinct["h"]))
-        if place is None:
-            # A table of few rows, or two cells with one hash.
-            cells = self.select(f"{cell} AS c")["c"].tolist()
-            return encode(_as_meant(cells) if self._is_csv(column) else cells)
-        return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
+    def _places(self, hashed: str, keys: npt.NDArray[np.uint64]) -> Index | None:
+        """Position of each row's hash (in SQL: `hashed`) in `keys`, which has all; None if two keys are equal."""
+        code = code_type(keys)
+        for bits in range(0, 64, 16) if len(keys) <= _LOW else ():
+            low = keys >> np.uint64(bits) & np.uint64(_LOW)
+            if len(np.unique(low)) == len(keys):
+                # The keys differ in these few bits, which are positions in a table.
+                table = np.zeros(_LOW + 1, dtype=code)
+                table[low] = np.arange(len(keys))
+                rows = np.asarray(self.select(f"({hashed} >> {bits} & {_LOW})::USMALLINT AS h")["h"])
+                return np.asarray(table[rows])
+        order = np.argsort(keys)
+        ordered = keys[order]
+        if (ordered[1:] == ordered[:-1]).any():
+            return None
+        return order.astype(code).take(np.searchsorted(ordered, np.asarray(self.select(f"{hashed} AS h")["h"])))
+
+    def _fetched(self, column: int) -> dict[int, Words]:
+        """Return a column, and those beside it that are fetched in one query, as words."""
+        size = max(1, _FEW // max(self.rows, 1))
+        first = column // size * size
+        columns = range(first, min(first + size, len(self.types))) if column < len(self.types) else [column]
+        with readable(self.source):
+            rows = self.connection.execute(self._query(", ".join(map(self._cell, columns)))).fetchall()
+        cells = zip(columns, zip(*rows, strict=True), strict=True)
+        return {i: encode(each, self._is_csv(i)) for i, each in cells}
 
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
         """Return the columns that the SQL select list `what` computes for the table's rows, by name."""
@@ -213,13 +212,14 @@ class Table:
             found: dict[str, npt.NDArray[Any]] = self.connection.execute(self._query(what)).fetchnumpy()
         return found
 
-    def _query(self, what: str) -> str:
-        return f"SELECT {what} FROM t WHERE {self._which}" if self.part else f"SELECT {what} FROM t"
+    def _query(self, what: str, *conditions: str) -> str:
+        conditions = (*conditions, self._which) if self.part else conditions
+        return f"SELECT {what} FROM t" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
 
     @property
     def _which(self) -> str:
-        """SQL condition that selects the rows of this part; "" if the table is whole."""
-        return f"rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
+        """SQL condition that selects the rows of this part."""
+        return f"rowid >= {self.first} AND rowid < {self.first + self.rows}"
 
     def _is_csv(self, column: int) -> bool:
         """Whether the column is from CSV, where an apostrophe before a cell says that it is no formula."""
@@ -313,31 +313,9 @@ def place(table: Table, *rows: int) -> str:
     return str(table.place(rows))
 
 
-def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:
-    """Return the position of each of `hashes` in `keys`, which has all of them; None if two keys are equal.
-
-    >>> _positions(np.array([7, 7, 5, 7], np.uint64), np.array([7, 5], np.uint64))
-    array([0, 0, 1, 0], dtype=int8)
-    """
-    # Rows with one word often follow each other, and are looked up once.
-    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
-    order = np.argsort(keys).astype(code_type(keys))
-    ordered = keys[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        return None
-    if np.array_equal(hashes[starts], keys):
-        # The words stand together, in the order of the keys.
-        found = np.arange(len(keys), dtype=code_type(keys))
-    else:
-        found = order[np.searchsorted(ordered, hashes[starts])]
-    return found if len(starts) == len(hashes) else np.repeat(found, np.diff(starts, append=len(hashes)))
-
-
-def _as_meant(cells: list[str | None]) -> list[str | None]:
-    """Return `cells` without the apostrophe that keeps spreadsheets from taking a cell for a formula."""
-    if "'" not in "".join(filter(None, cells)):
-        return cells
-    return [cell if cell is None else without_apostrophe(cell) for cell in cells]
+def number(cell: str) -> str:
+    """SQL for a cell as a number; NULL if it is none: 1_000 is one for the engine only."""
+    return f"CASE WHEN contains(CAST({cell} AS VARCHAR), '_') THEN NULL ELSE TRY_CAST({cell} AS DOUBLE) END"
 
 
 def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
@@ -346,38 +324,45 @@ def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
     for i, word in enumerate(words.values):
         if word.lower() in missing:
             other += int(words.counts[i])
-        elif _NUMBER.fullmatch(word):
-            values[i] = float(word)
+        elif _NUMBER.fullmatch(word) and math.isfinite(value := float(word)):
+            values[i] = value
         else:
             return None
-    return Numbers(words.expand(values, np.nan), other) if np.isfinite(values[~np.isnan(values)]).all() else None
+    return Numbers(words.expand(values, np.nan), other)
 
 
-def encode(cells: Iterable[str | None]) -> Words:
+def encode(cells: Iterable[str | None], formulas: bool = False) -> Words:
     """Return `cells` as their distinct words, and for each cell the position of its word, -1 where blank.
+
+    `formulas` is as for `tidied`.
 
     >>> encode(["b", None, "a ", "b", ""])
     Words(codes=array([ 0, -1,  1,  0, -1], dtype=int8), values=['b', 'a'], trimmed=1)
     """
     cells = list(cells)
     distinct = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-    return tidied(list(distinct), np.fromiter(map(distinct.__getitem__, cells), code_type(distinct), len(cells)))
+    place = np.fromiter(map(distinct.__getitem__, cells), code_type(distinct), len(cells))
+    return tidied(list(distinct), place, formulas)
 
 
-def tidied(cells: list[str | None], place: Index) -> Words:
-    """Return a column as words, trimmed; `cells` are its distinct cells, `place` has each row's position among them."""
-    if None not in cells and "" not in cells and list(map(str.strip, cast("Sequence[str]", cells))) == cells:
-        return Words(place, cast("list[str]", cells))
+def tidied(cells: list[str | None], place: Index, formulas: bool) -> Words:
+    """Return a column as trimmed words, from its distinct `cells` and each row's position among them, `place`.
+
+    If `formulas`, an apostrophe before a cell that begins like a formula is left out.
+    """
+    texts = list(map(str.strip, filter(None, cells)))
+    if texts == cells and not (formulas and "'" in "".join(texts)):
+        return Words(place, texts)
     words: dict[str, int] = {}
-    codes = np.full(len(cells) + 1, BLANK, dtype=code_type(cells))
-    untidy = np.zeros(len(cells) + 1, dtype=bool)
+    codes = np.full(len(cells), BLANK, dtype=code_type(cells))
+    untidy = np.zeros(len(cells), dtype=bool)
     for i, cell in enumerate(cells):
-        word = "" if cell is None else cell.strip()
-        if word:
+        meant = "" if cell is None else without_apostrophe(cell) if formulas else cell
+        if word := meant.strip():
             codes[i] = words.setdefault(word, len(words))
-            untidy[i] = word != cell
+            untidy[i] = word != meant
     trimmed = int(untidy[place].sum()) if untidy.any() else 0
-    return Words(codes.take(place), list(words), trimmed)
+    return Words(codes[place], list(words), trimmed)
 
 
 def cell_fault(

@@ -168,7 +168,7 @@ class Written:
         If `percent`, experts with more than 5% of their numbers above 10 are left out, as these are no levels of a
         scale.
         """
-        if len(who.values) > 1 and not (np.abs(values) > 1 + OVERSHOOT).any():
+        if len(who.values) > 1 and not ((values > 1 + OVERSHOOT) | (values < -1 - OVERSHOOT)).any():
             return
         able, codes = np.array(own), who.codes.astype(np.intp) + 1
         if percent:
