@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 from opinionpool.errors import CellError, LayoutError
-from opinionpool.tables.classes import ClassOptions, NoOutcome, order_classes
+from opinionpool.tables.classes import ClassOptions, order_classes
 from opinionpool.tables.event_facts import EventColumn
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import settle
 from opinionpool.tables.table import read_frame
 
 
-def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
+def settled(outcomes, stated=(), missing=(), **asked):
     """Classes and outcomes of events that have one row each."""
     table = read_frame({"y": outcomes})
     words = table.words(0)
     observed = [EventColumn(table, 0, words, np.arange(len(outcomes)))]
     events = [f"q{i}" for i in range(len(outcomes))]
-    found = settle(observed, events, stated, ClassOptions(**asked), NoOutcome(missing))
+    found = settle(observed, events, stated, ReadOptions(missing_values=missing, **asked))
     return found.classes, found.outcomes.tolist(), {note.code: note.text for note in found.notes}
 
 
@@ -65,7 +66,7 @@ def test_classes_are_known_or_said(outcomes, stated, said, classes, codes):
 
 
 def test_words_for_not_resolved_are_counted_and_quoted():
-    _classes, codes, notes = settled(["yes", "annulled", "VOID", "", "open", "later"], missing=frozenset({"", "later"}))
+    _classes, codes, notes = settled(["yes", "annulled", "VOID", "", "open", "later"], missing=("later",))
     assert codes == [1, -1, -1, -1, -1, -1]
     assert notes["unresolved"] == "3 of 4 events not resolved (blank, or marked 'later', 'open')"
     assert notes["void"] == "2 events left out as void (annulled, cancelled, n/a and the like)"
@@ -117,12 +118,12 @@ def test_classes_that_are_numbers_are_in_their_order():
 def test_an_event_has_one_outcome_whichever_table_says_it():
     table, other = read_frame({"y": ["1", "0", ""]}), read_frame({"y": ["", "1"]})
     first = EventColumn(table, 0, table.words(0), np.array([0, 1, 1]))
-    assert settle([first], ["q", "r"], (), ClassOptions()).outcomes.tolist() == [1, 0]
+    assert settle([first], ["q", "r"], (), ReadOptions()).outcomes.tolist() == [1, 0]
     second = EventColumn(other, 0, other.words(0), np.array([0, 1]))
     with pytest.raises(
         CellError, match=r"'r' has two values in column '\w+': '0' \(the table, row 1\) and '1' \(.* row 1\)"
     ):
-        settle([first, second], ["q", "r"], (), ClassOptions())
+        settle([first, second], ["q", "r"], (), ReadOptions())
 
 
 def test_two_events_of_one_name_are_not_answers_of_experts():

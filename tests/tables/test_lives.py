@@ -126,9 +126,14 @@ def test_what_is_left_out_is_counted():
 @pytest.mark.parametrize(
     ("options", "without", "error", "told"),
     [
-        ({"horizon": "7d"}, "time", LayoutError, "no column with times of forecasts, which --horizon needs"),
-        ({"history": True}, "time", LayoutError, "no column with times of forecasts, which --time-averaged needs"),
-        ({"horizon": 7}, "closes", LayoutError, "does not say when events close, which --horizon needs"),
+        ({"horizon": "7d"}, "time", LayoutError, "no column with times of forecasts, as is needed for --horizon;"),
+        (
+            {"history": True},
+            "time",
+            LayoutError,
+            "no column with times of forecasts, as is needed for --time-averaged;",
+        ),
+        ({"horizon": 7}, "closes", LayoutError, "does not say when events close, as is needed for --horizon;"),
         ({"horizon": "soon"}, None, ArgumentError, "a horizon is a span of time"),
         ({"horizon": 7, "history": True}, None, ArgumentError, "give one of the two"),
     ],

@@ -119,7 +119,7 @@ def test_outcomes_known_after_the_cutoff_are_not_known():
     found = read(text, as_of="2025-03-01")
     assert found.outcomes.tolist() == [1, -1]
     assert notes(found)["as-of-outcomes"].count == 1
-    with pytest.raises(LayoutError, match="no column with times, so --as-of"):
+    with pytest.raises(LayoutError, match="no column with times of forecasts, as is needed for --as-of;"):
         read("event,A\nq1,.5\n", as_of="2025-03-01")
     with pytest.raises(ArgumentError, match=r"--as-of \(as_of\) must be a time"):
         read(text, as_of="yesterday")

@@ -84,12 +84,17 @@ class EventColumn:
         return f"{shown(self.words.values[self.words.codes[row]])} ({place(self.table, row)})"
 
 
+def joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return `arrays` end to end; a single one as it is, without a copy."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int8), *arrays])
+
+
 def first_rows(columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: object, events: Sequence[str]) -> Index:
     """Return each event's first row with a value, (events,), -1 for none; raise if two rows of one event differ.
 
     `values`, (rows of all columns,), are `blank`, NaN or NaT where the cell is blank.
     """
-    keys = columns[0].row_events if len(columns) == 1 else np.concatenate([each.row_events for each in columns])
+    keys = joined([each.row_events for each in columns])
     present = (values == values) & (values != np.array(blank, dtype=values.dtype))
     first, clash = one_per_key(values, present, keys, len(events))
     if clash is None:
@@ -203,18 +208,16 @@ def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, 
 def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reader: CellReader) -> tuple[Times, bool]:
     """Each event's time of `role` (closes or resolved_at), (events,), and whether dates were read as ends of days."""
     clocked = rows.time is not None and not midnights(rows.time).all()
-    found = np.full(len(rows.events), "NaT", dtype="datetime64[us]")
-    ended = False
+    found, ended = np.full(len(rows.events), "NaT", dtype="datetime64[us]"), False
     # What a table of outcomes says comes first.
     for each in reversed(columns):
-        values = reader.times(each.table, each.column, role)
+        times = reader.times(each.table, each.column, role)
         days = each.words.expand(np.array([bool(_DAY.search(word)) for word in each.words.values], dtype=bool), False)
-        if clocked or not (days | np.isnat(values)).all():
-            days &= midnights(values) & ~np.isnat(values)
+        if clocked or not (days | np.isnat(times)).all():
+            days &= midnights(times) & ~np.isnat(times)
             ended |= bool(days.any())
-            values = np.where(days, last_moments(values), values)
-        values = per_event([each], values, "NaT", rows.events)
-        found = np.where(np.isnat(found), values, found)
+            times = np.where(days, last_moments(times), times)
+        found = np.where(np.isnat(found), per_event([each], times, "NaT", rows.events), found)
     return found, ended
 
 
@@ -232,64 +235,47 @@ def _texts(columns: Sequence[EventColumn], events: Sequence[str]) -> tuple[tuple
     for each in columns:
         codes, texts = each.words.codes, [*each.words.values, ""]
         first, clash = one_per_key(codes, codes >= 0, each.row_events, len(events))
-        own = [texts[code] for code in np.append(codes, BLANK)[first].tolist()]
-        found = [one or other for one, other in zip(found, own, strict=True)]
+        found = [one or texts[code] for one, code in zip(found, np.append(codes, BLANK)[first].tolist(), strict=True)]
         if clash is not None:
             notes.append(finding("texts", column=each.name, event=events[each.row_events[clash[1]]]))
     return (tuple(found) if any(found) else None), notes
 
 
 def prior_of_events(
-    layout: Layout,
-    melted: Melted,
-    row_events: Index,
-    classes: tuple[object, ...],
-    reader: CellReader,
-    options: EventOptions | None,
+    layout: Layout, melted: Melted, row_events: Index, options: EventOptions, reader: CellReader
 ) -> Array | None:
     """Return the prior of each event, (events,) or (events, K), from columns of priors; None if there are none.
 
     Priors of K classes are in one column for each class, or in one column with a row for each class.
     """
-    long_rows, column, rows = melted.long_rows, layout.roles.get("prior"), melted.long_rows.table.rows
-    matcher, size = Matcher(melted.written), len(melted.written)
-    labels = {matcher.find(label): i for label, i in layout.priors.items()}
+    long_rows, column, written = melted.long_rows, layout.roles.get("prior"), melted.written
+    table, size = long_rows.table, len(written)
+    labels = {Matcher(written).find(label): i for label, i in layout.priors.items()}
     if column is not None and layout.long and long_rows.classes:
-        parts = [(column, melted.row_labels)]
+        columns = {column: melted.row_labels}
     elif labels and {*labels} == {*range(size)}:
-        parts = [(i, np.full(rows, label)) for label, i in labels.items()]
-    elif labels or (column is not None and len(classes) > 2):
-        wanted = [f"prior:{label}" for label in melted.written]
-        raise fault("priors-by-class", Place(long_rows.table.name), wanted=wanted)
+        columns = {i: np.full(table.rows, label) for label, i in labels.items()}
+    elif labels or (column is not None and len(options.classes) > 2):
+        raise fault("priors-by-class", Place(table.name), wanted=[f"prior:{label}" for label in written])
     elif column is None:
         return None
     else:
-        parts, size = [(column, np.zeros(rows, dtype=np.intp))], 1
-    values = np.concatenate([_read_priors(long_rows.table, i, reader) for i, _ in parts])
-    columns = [
-        EventColumn.of(long_rows.table, i, np.where((row_events >= 0) & (of >= 0), row_events * np.intp(size) + of, -1))
-        for i, of in parts
-    ]
-    names = long_rows.events if size == 1 else [event for event in long_rows.events for _ in range(size)]
-    first = first_rows(columns, values, np.nan, names)
+        columns, size = {column: np.zeros(table.rows, dtype=np.intp)}, 1
+    values = np.concatenate([_read_priors(table, i, reader) for i in columns])
+    # Each class of an event has a prior of its own.
+    keys = {
+        i: np.where((row_events >= 0) & (of >= 0), row_events * np.intp(size) + of, -1) for i, of in columns.items()
+    }
+    names = [event for event in long_rows.events for _ in range(size)]
+    first = first_rows([EventColumn.of(table, *each) for each in keys.items()], values, np.nan, names)
     if size == 1:
         return np.append(values, np.nan)[first]
     found = np.flatnonzero(first >= 0)
-    cells = first[found]
-    written = replace(
-        long_rows,
-        experts=("the prior column",),
-        event=found // size,
-        expert=np.zeros(len(cells), dtype=np.intp),
-        label=found % size,
-        value=values[cells],
-        rows=cells % rows,
-        column=np.array([i for i, _ in parts], dtype=np.intp)[cells // rows],
-        time=None,
-        expires=None,
-    )
-    options = options or EventOptions.shared(melted.written, classes, len(long_rows.events))
-    folded, probabilities, _ = fold_rows(written, options, reader.half_units)
+    place, row = np.divmod(first[found], table.rows)
+    fields: dict[str, Any] = {"event": found // size, "label": found % size, "value": values[first[found]], "rows": row}
+    fields |= {"expert": np.zeros_like(found), "column": np.array([*columns])[place]}
+    priors = LongRows(table, long_rows.events, ("the prior column",), long_rows.classes, **fields)
+    folded, probabilities, _ = fold_rows(priors, options, reader.half_units)
     prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
     prior[folded.event] = probabilities
     return prior if probabilities.shape[1] > 2 else prior[:, 1]
@@ -313,26 +299,23 @@ def _read_priors(table: Table, column: int, reader: CellReader) -> Array:
 
 def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
     """Return the forecasts made in time (before the event's end, --as-of and --horizon), and notes on the others."""
-    table, made = long_rows.table.name, long_rows.time
-    asked = request.history or request.as_of is not None or request.horizon is not None
-    if asked and made is None and by.names:
-        raise by.wanted()
-    if request.as_of is not None and made is None:
-        raise fault("no-times-for-as-of", table=table)
+    table, made, horizon = Place(long_rows.table.name), long_rows.time, request.horizon
+    given = {"--as-of": request.as_of, "--time-averaged": request.history or None, "--horizon": horizon}
+    asked = [option for option, value in given.items() if value is not None]
+    ended = [option for option in asked if option != "--as-of"]
+    if asked and made is None:
+        raise by.wanted() if by.names else fault("no-times", table=table.file, option=asked[0])
+    if ended and np.isnat(facts.ends).all():
+        raise fault("no-closing-times", table=table.file, option=ended[0])
     long_rows, notes = drop_late(long_rows, request.as_of, facts.closes, facts.resolved_at)
-    for option in ["--time-averaged"] * request.history + ["--horizon"] * (request.horizon is not None):
-        if long_rows.time is None:
-            raise fault("no-times", table=table, option=option)
-        if np.isnat(facts.ends).all():
-            raise fault("no-closing-times", table=table, option=option)
-    if request.horizon is None or long_rows.time is None:
+    if horizon is None or long_rows.time is None:
         return long_rows, notes
     # A time that is unknown is before nothing.
-    early = long_rows.time <= (facts.ends - request.horizon)[long_rows.event]
+    early = long_rows.time <= (facts.ends - horizon)[long_rows.event]
     if not early.any():
-        raise fault("none-so-early", Place(table), span=span_text(request.horizon))
+        raise fault("none-so-early", table, span=span_text(horizon))
     late = len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[early]))
-    notes += [finding("horizon", count=late, span=span_text(request.horizon))] if late else []
+    notes += [finding("horizon", count=late, span=span_text(horizon))] if late else []
     return long_rows.select(early), notes
 
 
@@ -343,14 +326,16 @@ def drop_late(
 
     Late are forecasts made after the event closed or was resolved, or after `as_of`; then also those without a time.
     """
-    made, event, late = long_rows.time, long_rows.event, list[tuple[Mask, Finding]]()
+    made, event = long_rows.time, long_rows.event
     if made is None:
         return long_rows, []
+    late = [
+        (made > closes[event], finding("after-close", count=1)),
+        (made > resolved_at[event], finding("after-resolution", count=1)),
+    ]
     if as_of is not None:
-        late.append((np.isnat(made), finding("no-time", count=1)))
-        late.append((made > as_of, finding("as-of", count=1, time=time_text(as_of))))
-    late.append((made > closes[event], finding("after-close", count=1)))
-    late.append((made > resolved_at[event], finding("after-resolution", count=1)))
+        later = (made > as_of, finding("as-of", count=1, time=time_text(as_of)))
+        late = [(np.isnat(made), finding("no-time", count=1)), later, *late]
     return _without(long_rows, late)
 
 
@@ -399,7 +384,6 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
 
 # Most probabilities over all intervals between changes.
 MOST = 20_000_000
-_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,55 +401,47 @@ def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
     """Return the forecasts in force in each interval, for the events whose end in `ends` is known."""
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
-    known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
-    if not known.any():
+    rows = long_rows.select(long_rows.time <= ends[long_rows.event])
+    if not len(rows.value):
         raise fault("none-in-time", Place(long_rows.table.name))
-    until = active_until(long_rows.select(known), ends)
-    given = ~np.isnan(long_rows.value[known])
+    until = active_until(rows, ends)
     # A blank ends what stood before it, and is nothing itself.
-    rows, until = long_rows.select(np.flatnonzero(known)[given]), until[given]
+    given = ~np.isnan(rows.value)
+    rows, until = rows.select(given), until[given]
     assert rows.time is not None
-    begin = rows.time.astype(np.int64)
-    event, starts, stops = _intervals(rows.event, begin, until, ends)
-    # Intervals of one event stand together, in order: those that begin within a forecast's time are its own.
-    known_starts = np.unique(starts)
-    keys = event * (len(known_starts) + 1) + np.searchsorted(known_starts, starts)
-    low, high = (
-        np.searchsorted(keys, rows.event * (len(known_starts) + 1) + np.searchsorted(known_starts, moments))
-        for moments in (begin, until)
-    )
-    counts = np.maximum(high - low, 0)
+    event, starts, stops, low, high = _intervals(rows.event, rows.time.astype(np.int64), until, ends.astype(np.int64))
+    counts = high - low
     total = int(counts.sum())
     if total > MOST:
         raise fault("too-many-standing", Place(long_rows.table.name), total=total, most=MOST)
-    source = np.repeat(np.arange(len(counts)), counts)
-    offset = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
     spread = replace(
-        rows.select(source),
-        event=np.repeat(low, counts) + offset,
+        rows.select(np.repeat(np.arange(len(counts)), counts)),
+        event=np.arange(total) + np.repeat(low - np.cumsum(counts) + counts, counts),
         events=[str(number) for number in range(len(event))],
         expires=None,
     )
     length = (stops - starts).astype(np.float64)
     whole = np.bincount(event, weights=length, minlength=len(ends))[event]
-    number = np.bincount(event, minlength=len(ends))[event]
-    share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / number)
-    middle = starts + (stops - starts) // 2
-    return ActiveForecasts(spread, event, share, starts.astype("datetime64[us]"), middle.astype("datetime64[us]"))
+    share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / np.bincount(event)[event])
+    begin, middle = (times.astype("datetime64[us]") for times in (starts, starts + (stops - starts) // 2))
+    return ActiveForecasts(spread, event, share, begin, middle)
 
 
-def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
-    """Event, start and stop, (S,) each, of the intervals between changes; `begin` and `until`: of each forecast."""
-    end = ends.astype(np.int64)
-    moments = np.concatenate([begin, until])
-    of = np.concatenate([event, event])
-    inside = moments <= end[of]
-    pairs = np.unique(np.stack([of[inside], moments[inside]], axis=1), axis=0)
-    of, starts = pairs[:, 0], pairs[:, 1]
-    stops = np.append(starts[1:], _NEVER)
-    last = np.append(np.diff(of) != 0, True)
-    stops = np.where(last, end[of], stops)
+def _intervals(event: Index, begin: Index, until: Index, ends: Index) -> tuple[Index, Index, Index, Index, Index]:
+    """Return S intervals between changes, and the first that each of M forecasts stands in and the one after its last.
+
+    `event`, `begin` and `until`: (M,), of the forecasts; `ends`: of the events. Intervals have event, start and stop.
+    """
+    of, moments = np.tile(event, 2), np.concatenate([begin, until])
+    order = np.lexsort((moments, of))
+    of, moments = of[order], moments[order]
+    opens = np.append(True, of[1:] != of[:-1])[: len(of)]
+    new = opens | np.append(True, moments[1:] != moments[:-1])[: len(of)]
+    of, starts, opens = of[new], moments[new], opens[new]
+    stops = np.where(np.append(opens[1:], True), ends[of], np.minimum(np.append(starts[1:], 0), ends[of]))
     # What changes at the very end lasts no time, unless there was nothing before.
-    first = np.append(True, np.diff(of) != 0)
-    kept = (stops > starts) | first
-    return of[kept].astype(np.intp), starts[kept], stops[kept]
+    kept = (starts < stops) | (opens & (starts == stops))
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.cumsum(new) - 1
+    low, high = np.append(0, np.cumsum(kept))[place].reshape(2, -1)
+    return of[kept], starts[kept], stops[kept], low, high

@@ -1,34 +1,32 @@
-"""Outcomes of events in one or two tables, as positions among the classes; and the join with a table of outcomes."""
+"""Outcomes of events in one or two tables, as positions among options; and the join with a table of outcomes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.arrays import Index, Mask
 from opinionpool.errors import ArgumentError, LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
-from opinionpool.labels import FAMILIES, UNRESOLVED, Options, option_slots
+from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.scales import Scale
 from opinionpool.tables.classes import (
-    USUAL,
     ClassOptions,
     EventOptions,
     Matcher,
-    NoOutcome,
     bare,
     key,
     none_remedies,
     order_classes,
     two_classes,
 )
-from opinionpool.tables.event_facts import EventColumn, Facts, per_event
+from opinionpool.tables.event_facts import EventColumn, Facts, joined, per_event
 from opinionpool.tables.layout import Layout, unused_note
 from opinionpool.tables.melt import Melted
 from opinionpool.tables.options import ReadOptions
@@ -41,310 +39,243 @@ from opinionpool.tables.units import looks_numeric
 from opinionpool.text import listed, meant, shown
 
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
-# Code of a void event among positions of outcomes.
-_VOIDED = UNRESOLVED - 1
-# Code of a tie: the outcome counts as half of each of two classes.
-TIED = _VOIDED - 1
+# Codes among positions of outcomes: of a void event, and of a tie, which counts as half of each of two classes.
+_VOIDED, TIED = UNRESOLVED - 1, UNRESOLVED - 2
 
 
 @dataclass(frozen=True)
 class Settled:
-    """Classes in order, each event's outcome as a position among them, (events,), and the mask of void events.
+    """Options of events, each event's outcome as a position among them, (events,), and the mask of void events.
 
     An outcome is -1 if unresolved, and `TIED` if it counts as half of each class.
     """
 
-    classes: tuple[object, ...]
+    options: EventOptions
     outcomes: Index
-    void: npt.NDArray[np.bool_]
+    void: Mask
     notes: tuple[Note, ...]
 
-
-# Word of an outcome: its column, its code there, and the word.
-_Outcome = tuple[EventColumn, int, str]
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """Names of the K positions of outcomes: the classes in order, or "option 1" and so on."""
+        return self.options.classes
 
 
 def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
-    """Return columns of outcomes without "Resolved", grades as 0 or 1 (--at-least), levels as the scale spells them."""
-    scales, scale = request.rules.scales, request.rules.scale
+    """Return columns of outcomes without "Resolved", grades as 0 or 1 (--at-least), levels as the scale spells them.
 
-    def level(word: str) -> str:
-        i = -1 if scale is None or looks_numeric(word) else scale.place(word)
-        return word if scale is None or i < 0 else scale.levels[i]
-
-    asked = level if request.at_least is None else _graded(request.at_least, scales.values())
-    return [each.rewritten(lambda word: asked(bare(word))) for each in observed]
-
-
-def _graded(least: str, scales: Iterable[Scale]) -> Callable[[str], str]:
-    """Return a function from grade to "1" if it is `least` (number or level) or more, else "0"; -1 and words stay.
-
-    Raises an `ArgumentError` if `least` is neither a number nor a level of a scale.
+    Raises an `ArgumentError` if the least grade is neither a number nor a level of a scale.
     """
-    order = next((scale for scale in scales if scale.place(least) >= 0), None)
-    if order is None and not _WHOLE.fullmatch(least):
+    least, scale = request.at_least, request.rules.scale
+    if least is not None:
+        scale = next((each for each in request.rules.scales.values() if each.place(least) >= 0), None)
+
+    def grade(word: str) -> float:
+        """Return the grade that `word` is, NaN if it is none."""
+        if scale is not None:
+            return scale.place(word) if scale.place(word) >= 0 else np.nan
+        return float(word) if _WHOLE.fullmatch(word) and float(word) != -1.0 else np.nan
+
+    if least is not None and np.isnan(grade(least)):
         raise ArgumentError(f"--at-least is a number, or a level of a scale that --scale names, and not {shown(least)}")
 
-    def place(word: str) -> float:
-        if order is not None and order.place(word) >= 0:
-            return order.place(word)
-        return float(word) if order is None and looks_numeric(word) and word not in {"-1", "-1.0"} else np.nan
+    def read(cell: str) -> str:
+        word = bare(cell)
+        if np.isnan(grade(word)):
+            return word
+        if least is not None:
+            return str(int(grade(word) >= grade(least)))
+        return word if scale is None or looks_numeric(word) else scale.levels[int(grade(word))]
 
-    edge = float(least) if order is None else order.place(least)
-    return lambda word: word if np.isnan(place(word)) else str(int(place(word) >= edge))
+    return [each.rewritten(read) for each in observed]
+
+
+class _Cell(NamedTuple):
+    """Distinct word in a column of outcomes, for one event, or for all (-1) where events share their classes."""
+
+    column: EventColumn
+    event: int
+    code: int  # position of the word in the column's list
+    word: str
+    rows: int  # number of rows that have it
+
+
+def _cells(column: EventColumn, shared: bool) -> tuple[Index, list[_Cell]]:
+    """Return the position of each row's cell in a list of distinct cells, (rows,), -1 if blank, and the list."""
+    codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
+    place, keys, counts = codes, np.arange(len(column.words.values)) - size, column.words.counts
+    if not shared:
+        there = np.flatnonzero((codes >= 0) & (events >= 0))
+        pairs = events[there].astype(np.intp) * size + codes[there]
+        keys, of, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        place = np.full(len(codes), BLANK)
+        place[there] = of
+    found = zip(*(each.tolist() for each in (*np.divmod(keys, size), counts)), strict=True)
+    return place, [_Cell(column, event, code, column.words.values[code], count) for event, code, count in found]
 
 
 def settle(
     observed: Sequence[EventColumn],
     events: Sequence[str],
     written: Sequence[str],
-    asked: ClassOptions,
-    without: NoOutcome = USUAL,
+    request: ReadOptions,
     classes: tuple[object, ...] | None = None,
-    scale: Scale | None = None,
-    options: Options | None = None,
+    own: EventOptions | None = None,
+    in_order: bool = False,
 ) -> Settled:
-    """Return the classes, and each event's outcome, from the columns of outcomes `observed`.
+    """Return the options of events, and each event's outcome, from the columns of outcomes `observed`.
 
-    `written` are the classes that forecasts were given for, empty where a forecast is one probability; `asked` what the
-    user says of classes; `without` the words for no outcome; `classes` those of the whole table, if known; `options`
-    those of each event, where events do not share their classes.
+    `written` are the classes that forecasts were given for, empty where a forecast is one probability; words among them
+    stay `in_order` if asked. `classes` are those of the whole table, if known, and `own` the options of each event,
+    where events do not share their classes.
     """
-    words, whole = {word for column in observed for word in column.words.values}, classes is None
-    if not options:
-        without = without.coded(words | {*map(str, classes or ())}, {*written, *asked.classes})
-    if options is not None:
-        classes = option_slots(options)
-    elif classes is None:
-        classes = _find_classes(observed, written, asked, without, scale)
-    shared = classes if options is None else ()
-    # A word that the user names as void is no class.
-    void_class = next((word for word in sorted(without.own) if Matcher(shared).find(word) is not None), None)
-    if void_class is not None:
-        raise fault("void-is-class", word=void_class, classes=[str(label) for label in shared])
-    tied = _preference(words, scale) if len(shared) == 2 else None
-
-    encoded = _encode(observed, events, shared, options, without, tied)
-    outcomes = np.full(len(events), UNRESOLVED)
-    if observed:
-        outcomes = per_event(observed, encoded.values, UNRESOLVED, events).astype(np.intp)
-    void = outcomes == _VOIDED
-    outcomes[void] = UNRESOLVED
-    known = Matcher(written)
-    usual = {word for word in encoded.met if word.lower() in without.void and known.find(word) is None}
-    notes = [finding("void-class", word=word) for word in sorted(usual if options is None else ())]
-    absent = sorted(without.own - {*map(str.lower, words)}) if whole and observed else []
+    columns = [_cells(column, own is None) for column in observed]
+    cells = [cell for _, some in columns for cell in some]
+    words, known, void, whole = {cell.word for cell in cells}, Matcher(written), request.no_outcome, classes is None
+    meaning = _meanings(words, written, request, classes or (), own)
+    if own is None and classes is None:
+        able = [cell for cell in cells if cell.word not in meaning or known.find(cell.word) is not None]
+        classes = _find_classes(able, written, request, in_order)
+    options = EventOptions.shared(written, classes or (), len(events)) if own is None else own
+    for word in sorted(void.own):
+        # A word that the user names as void is no class.
+        if Matcher(options.common).find(word) is not None:
+            raise fault("void-is-class", word=word, classes=[*map(str, options.common)])
+    codes = [[_code(cell, events, options, meaning) for cell in some] for _, some in columns]
+    rows = [np.array([*of, UNRESOLVED], np.int16)[place] for of, (place, _) in zip(codes, columns, strict=True)]
+    found = per_event(observed, joined(rows), UNRESOLVED, events).astype(np.intp)
+    read = [*zip(cells, chain.from_iterable(codes), strict=True)]
+    notes = _notes(found, options, read, sum(column.words.trimmed for column in observed))
+    usual = {cell.word for cell, code in read if code >= 0 and cell.word.lower() in void.void and own is None}
+    notes += [finding("void-class", word=word) for word in sorted(usual) if known.find(word) is None]
+    absent = sorted(void.own - {word.lower() for word in words}) if observed and whole else []
     notes += [finding("void-absent", words=absent)] if absent else []
-    return Settled(classes, outcomes, void, (*_notes(shared, outcomes, void, encoded), *notes))
+    return Settled(options, np.where(found == _VOIDED, UNRESOLVED, found), found == _VOIDED, tuple(notes))
+
+
+def _meanings(
+    words: Collection[str],
+    written: Sequence[str],
+    request: ReadOptions,
+    classes: Sequence[object],
+    own: EventOptions | None,
+) -> dict[str, int]:
+    """Return the code of each of `words` that stands for no outcome or a tie, unless it names one of the options."""
+    none, preference = request.no_outcome, None
+    if own is None:
+        met = {*words, *map(str, classes)}
+        none = none.beside(met, {*written, *request.asked.classes})
+        preference = request.rules.scale or Scale.of_verdicts(sorted({*met, *written}))
+    found = {word: UNRESOLVED for word in words if word.lower() in none.every}
+    if preference is not None and len(written) <= 2:
+        found |= {word: TIED for word in words if preference.is_tie(word)}
+    return found | {word: _VOIDED for word in words if word.lower() in none.void}
 
 
 def _find_classes(
-    observed: Sequence[EventColumn],
-    written: Sequence[str],
-    asked: ClassOptions,
-    without: NoOutcome,
-    scale: Scale | None,
+    cells: Sequence[_Cell], written: Sequence[str], request: ReadOptions, in_order: bool
 ) -> tuple[object, ...]:
-    """Return the classes: those `written`, else levels of `scale`, else two by the outcomes; see `settle`."""
+    """Return the classes: those `written`, else levels of the scale, else two by the outcomes; see `settle`."""
+    asked, scale = request.asked, request.rules.scale
     if len(written) > 1:
-        return order_classes(written, asked)
-    words = {word for column in observed for word in column.words.values}
-    ties = _preference(words, scale)
-    found = None if scale is None else _levels_seen(_outcomes_among(observed, written, without, ties), scale, asked)
-    if found is not None:
-        return found
-    cells = _outcomes_among(observed, written, without.beside({*words, *asked.classes}), ties)
+        return order_classes(written, asked, written[0], in_order)
+    levels = None if scale is None else _levels_seen({cell.word for cell in cells}, scale, asked)
+    if levels is not None:
+        return levels
     _check_binary(cells)
-    return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
-
-
-def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: ClassOptions) -> tuple[object, ...] | None:
-    """Return the classes if outcomes are levels of `scale`: all, or the two ends if only these occur; else None."""
-    words = {word for *_, word in cells}
-    keys, ends = {*map(key, words)}, (scale.levels[0], scale.levels[-1])
-    if (
-        (words or scale.is_tie("tie"))
-        and words <= {*ends}
-        and not (asked.classes or asked.positive or any(map(looks_numeric, words)))
-    ):
-        return ends
-    ordered = (
-        len(scale.levels) > 2
-        and not scale.is_tie("tie")
-        and (keys - {*FAMILIES[0]} or asked.classes == scale.levels)
-        and all(scale.place(word) >= 0 for word in words)
-    )
-    return scale.levels if ordered else None
-
-
-def _preference(words: Iterable[str], scale: Scale | None) -> Scale | None:
-    """Return the scale of a preference between A and B, if `scale` or outcomes `words` are one; else None."""
-    found = Scale.of_verdicts(sorted(words)) if scale is None else scale
-    return found if found is not None and found.is_tie("tie") else None
-
-
-def _outcomes_among(
-    observed: Sequence[EventColumn], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
-) -> list[_Outcome]:
-    """Distinct words of outcomes, without ties and "no outcome"; a word that names a class in `written` stays."""
-    known = Matcher(written)
-    return [
-        (column, code, word)
-        for column in observed
-        for code, word in enumerate(column.words.values)
-        if known.find(word) is not None
-        or not (word.lower() in without.every or (preference is not None and preference.is_tie(word)))
-    ]
-
-
-def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
-    """Return the most frequent spelling of each class among outcomes, by its `key`."""
+    for label in written:
+        if asked.positive is not None and key(asked.positive) != key(label):
+            raise fault("positive-of-one", written=label, positive=asked.positive)
+        asked = replace(asked, positive=label)
     tallies: dict[str, Counter[str]] = {}
-    for column, code, word in cells:
-        tallies.setdefault(key(word), Counter())[word] += int(column.words.counts[code])
-    return {of: max(sorted(tally), key=tally.__getitem__) for of, tally in tallies.items()}
+    for cell in cells:
+        tallies.setdefault(key(cell.word), Counter())[cell.word] += cell.rows
+    # The most frequent spelling of each.
+    seen = {of: max(sorted(tally), key=tally.__getitem__) for of, tally in tallies.items()}
+    return order_classes(two_classes(seen, asked), asked)
 
 
-def _check_binary(cells: Sequence[_Outcome]) -> None:
+def _levels_seen(words: set[str], scale: Scale, asked: ClassOptions) -> tuple[object, ...] | None:
+    """Return the classes if outcomes are levels of `scale`: all, or the two ends if only these occur; else None."""
+    levels, preference = scale.levels, scale.is_tie("tie")
+    ends = (levels[0], levels[-1])
+    numbers = any(map(looks_numeric, words))
+    if (words or preference) and words <= {*ends} and not (asked.classes or asked.positive or numbers):
+        return ends
+    if len(levels) == 2 or preference or not all(scale.place(word) >= 0 for word in words):
+        return None
+    return levels if asked.classes == levels or {*map(key, words)} - {*FAMILIES[0]} else None
+
+
+def _check_binary(cells: Sequence[_Cell]) -> None:
     """Raise an error if outcomes are numbers but not two codes such as 0 and 1, or mix yes or no with other words."""
-    keys = {key(word) for *_, word in cells}
+    keys = {key(cell.word) for cell in cells}
     if len(keys) == 2 and "1" in keys and "0" not in keys and all(each.removeprefix("-").isdigit() for each in keys):
         return
-    able = [family for family in FAMILIES if keys & set(family)]
-    family = next((family for family in able if keys <= set(family)), next(iter(able), None))
-    if family is None and cells and all(looks_numeric(word) for *_, word in cells):
-        column, code, word = cells[0]
-        way, count = {"columns": {"outcome": None}}, int((column.words.codes >= 0).sum())
-        raise cell_fault("no-outcomes-there", *column.first(code), [way], count, fraction=_if_fraction(word))
-    for column, code, word in cells:
-        if family is not None and key(word) not in family:
-            raise _not_an_outcome(column, code, f"neither {family[0]} nor {family[1]}, as others are")
-        if family is None and looks_numeric(word):
-            raise _not_an_outcome(column, code, "neither 0 nor 1")
-
-
-def _if_fraction(word: str) -> str:
-    """Remark for messages that an outcome written as a fraction is no class; "" for other words."""
+    able = [family for family in FAMILIES if keys & {*family}]
+    family = next((family for family in able if keys <= {*family}), next(iter(able), None))
+    odd = [cell for cell in cells if (key(cell.word) not in family if family else looks_numeric(cell.word))]
+    if not odd:
+        return
+    column, _, code, word, count = odd[0]
+    what = "neither 0 nor 1" if family is None else f"neither {family[0]} nor {family[1]}, as others are"
     fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
-    return "; an event that settled at a fraction is neither" if fraction else ""
+    settled = "; an event that settled at a fraction is neither" if fraction else ""
+    if len(odd) == len(cells):
+        way, count = {"columns": {"outcome": None}}, int((column.words.codes >= 0).sum())
+        raise cell_fault("no-outcomes-there", *column.first(code), [way], count, fraction=settled)
+    ways: list[Mapping[str, object]] = [*_grades(column.words.values), *none_remedies(word)]
+    raise cell_fault("no-outcome", *column.first(code), _of_options(column) or ways, count, what=what + settled)
 
 
-def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolError:
-    """Return the error for the word `code`, which is no outcome; `what` says what it is, as "neither 0 nor 1"."""
-    word, count, grade = column.words.values[code], int(column.words.counts[code]), _grade(column.words.values)
-    option = _column_of_options(column)
-    ways: list[Mapping[str, object]] = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
-    ways = ways if option is None else [{"columns": {"class": option}}]
-    return cell_fault("no-outcome", *column.first(code), ways, count, what=what + _if_fraction(word))
-
-
-def _column_of_options(column: EventColumn) -> str | None:
-    """Return the name of another column that has all words of `column` and may hold the classes, or None."""
+def _of_options(column: EventColumn) -> Sequence[Mapping[str, object]]:
+    """Return the option that another column, which has all words of `column`, holds the classes; [] if none has."""
     words, table = {*column.words.values}, column.table
     others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
-    return next((table.names[i] for i in others if words <= {*table.words(i).values}), None)
+    return [{"columns": {"class": table.names[i]}} for i in others if words <= {*table.words(i).values}][:1]
 
 
-def _grade(words: Sequence[str]) -> str:
-    """Return the grade to propose as the least for yes: the first above the middle of integers up to 10; else ""."""
+def _grades(words: Sequence[str]) -> list[Mapping[str, object]]:
+    """Return the option on the least grade for yes, the first above the middle; [] unless three integers up to 10."""
     numbers = {int(word) for word in words if word.isdigit() and int(word) <= 10}
-    return str((min(numbers) + max(numbers)) // 2 + 1) if len(numbers) > 2 else ""
+    return [{"at_least": str((min(numbers) + max(numbers)) // 2 + 1)}] if len(numbers) > 2 else []
 
 
-class _Encoded(NamedTuple):
-    """Each row's outcome as a position among classes or options; the words of options and of "no outcome" there."""
-
-    values: Index
-    met: set[str]  # words that are options
-    unsettled: set[str]  # words for no outcome
-    respelled: int  # number of rows with an option in another spelling
-
-
-def _encode(
-    observed: Sequence[EventColumn],
-    events: Sequence[str],
-    shared: tuple[object, ...],
-    options: Options | None,
-    without: NoOutcome,
-    preference: Scale | None,
-) -> _Encoded:
-    """Return the outcome in each row as a position among the `shared` classes or, if given, its event's `options`.
-
-    Raises an error for a word that is neither an option nor a word for no outcome.
-    """
-    matchers: dict[int, Matcher] = {}
-    values, met, unsettled, respelled = [], set(), set(), 0
-    for column in observed:
-        words = column.words
-        pair, pairs, counts = _pairs(column, options is None)
-        found = np.full(len(pairs) + 1, UNRESOLVED, dtype=np.int16)
-        for i, (event, code) in enumerate(pairs):
-            word, labels = words.values[code], shared if options is None else options[event]
-            position = matchers.setdefault(event, Matcher(labels)).find(word)
-            if position is not None:
-                found[i] = position
-                met.add(word)
-                respelled += counts[i] if word != str(labels[position]) and not looks_numeric(word) else 0
-            elif word.lower() in without.void:
-                found[i] = _VOIDED
-            elif preference is not None and preference.is_tie(word):
-                found[i] = TIED
-            elif word.lower() in without.every or not labels:
-                unsettled.add(word)
-            else:
-                # If no outcome is a class, the names differ, and no word stands for something else.
-                unmatched = options is None and all(matchers[event].find(each) is None for each in words.values)
-                of = "classes" if options is None else f"options of event {shown(events[event])}"
-                rows = words.rows(code) if options is None else np.flatnonzero(pair == i)
-                where = replace(column.table.place(rows[:3].tolist()), column=column.name, value=word)
-                about = {"of": of, "options": [*map(str, labels)], "meant": meant(word, [*map(str, labels)])}
-                ways = [] if unmatched else map(Remedy, none_remedies(word))
-                raise fault("no-class", where, ways, count=counts[i], **about)
-        values.append(found[pair])
-    return _Encoded(
-        np.concatenate([np.empty(0, np.int16), *values]),
-        met,
-        unsettled,
-        respelled + sum(column.words.trimmed for column in observed),
-    )
+def _code(cell: _Cell, events: Sequence[str], options: EventOptions, meaning: Mapping[str, int]) -> int:
+    """Return an outcome's position among its event's `options`, else its code in `meaning`, else raise an error."""
+    column, event, code, word, count = cell
+    labels = options.labels_of(event)
+    matcher = Matcher(labels)
+    position = matcher.find(word)
+    if position is not None or word in meaning or not labels:
+        return meaning.get(word, UNRESOLVED) if position is None else position
+    # If no outcome is a class, the names differ, and no word stands for something else.
+    shared, rows = event == BLANK, column.words.rows(code)
+    unmatched = shared and all(matcher.find(each) is None for each in column.words.values)
+    of = "classes" if shared else f"options of event {shown(events[event])}"
+    rows = rows if shared else rows[column.row_events[rows] == event]
+    where = replace(column.table.place(rows[:3].tolist()), column=column.name, value=word)
+    names, ways = [*map(str, labels)], [] if unmatched else map(Remedy, none_remedies(word))
+    raise fault("no-class", where, ways, count=count, of=of, options=names, meant=meant(word, names))
 
 
-def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Return each row's place (-1: blank) in a list of pairs (event, word's code), the list, and rows per pair."""
-    codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
-    if shared:
-        # A word means the same for all events, so every pair has event 0.
-        return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()
-    there = (codes >= 0) & (events >= 0)
-    keys, inverse = np.unique(events[there].astype(np.intp) * size + codes[there], return_inverse=True)
-    pair = np.full(len(codes), BLANK)
-    pair[there] = inverse
-    return pair, [divmod(key, size) for key in keys.tolist()], np.bincount(inverse, minlength=len(keys)).tolist()
-
-
-def _notes(
-    classes: tuple[object, ...],
-    outcomes: Index,
-    void: npt.NDArray[np.bool_],
-    encoded: _Encoded,
-) -> list[Note]:
-    """Notes on outcomes: void, tied, unresolved, respelt; `classes` is empty if events have their own options."""
-    notes: list[Note] = []
-    words = sorted(encoded.unsettled)
-    if len(classes) == 2:
-        notes.append(finding("positive", one=str(classes[1]), other=str(classes[0])))
-    if void.any():
-        notes.append(finding("void", count=int(void.sum())))
-    if (outcomes == TIED).any():
-        notes.append(finding("ties", count=int((outcomes == TIED).sum())))
-    count = int((outcomes[~void] == UNRESOLVED).sum())
-    if count:
-        marked = f" (blank, or marked {listed(words)})" if words else ""
-        notes.append(finding("unresolved", count=count, total=int((~void).sum()), marked=marked))
-    if encoded.respelled:
-        names = listed(classes) if classes else "options of their events"
-        notes.append(finding("outcome-spelling", count=encoded.respelled, names=names))
-    return notes
+def _notes(found: Index, options: EventOptions, read: Sequence[tuple[_Cell, int]], trimmed: int) -> list[Note]:
+    """Return notes on events' outcomes as codes, (events,): void, tied, unresolved, respelt; `trimmed` are blanks."""
+    void, ties, blank = (int((found == code).sum()) for code in (_VOIDED, TIED, UNRESOLVED))
+    words = sorted({cell.word for cell, code in read if code == UNRESOLVED})
+    marked = f" (blank, or marked {listed(words)})" if words else ""
+    respelt = [cell for cell, code in read if code >= 0 and cell.word != str(options.labels_of(cell.event)[code])]
+    respelled = trimmed + sum(cell.rows for cell in respelt if not looks_numeric(cell.word))
+    names = listed(options.common) if options.common else "options of their events"
+    notes = [
+        finding("void", count=void),
+        finding("ties", count=ties),
+        finding("unresolved", count=blank, total=len(found) - void, marked=marked),
+        finding("outcome-spelling", count=respelled, names=names),
+    ]
+    pair = [*map(str, options.common)] if len(options.common) == 2 else []
+    about = [finding("positive", one=pair[1], other=pair[0])] if pair else []
+    return [*about, *(note for note in notes if note.count)]
 
 
 def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[Index, Mask, list[Note]]:
@@ -359,90 +290,73 @@ def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tu
     hidden = np.isnat(facts.resolved_at) if facts.dated else facts.closes > cutoff
     open_yet = hidden & ~(facts.closes <= cutoff)
     void = settled.void & ~later & ~open_yet
-    found = [
-        finding("void", count=int(void.sum())),
-        finding("as-of-void", count=int((settled.void & later).sum())),
-        finding("as-of-void-no-date", count=int((settled.void & open_yet).sum())),
-        finding("as-of-outcomes", count=int((known & later).sum())),
-        finding("as-of-no-date", count=int((known & hidden & facts.dated).sum())),
-        finding("as-of-closes", count=int((known & hidden & (not facts.dated)).sum())),
-    ]
-    notes = [note for note in settled.notes if note.code != "void"] + [note for note in found if note.count]
+    counts = {
+        "void": void,
+        "as-of-void": settled.void & later,
+        "as-of-void-no-date": settled.void & open_yet,
+        "as-of-outcomes": known & later,
+        "as-of-no-date" if facts.dated else "as-of-closes": known & hidden,
+    }
+    notes = [note for note in settled.notes if note.code != "void"]
+    notes += [finding(code, count=int(events.sum())) for code, events in counts.items() if events.any()]
     if not facts.dated:
-        notes.append(finding("as-of-undated", other="other " if found[-1].count else ""))
+        notes.append(finding("as-of-undated", other="other " if (known & hidden).any() else ""))
     return np.where(later | hidden, UNRESOLVED, settled.outcomes), void, notes
 
 
 def find_options(
-    melted: Melted, row_events: Index, layout: Layout, rule: str | None, asked: ClassOptions, counting: LongRows
+    melted: Melted, row_events: Index, layout: Layout, request: ReadOptions, counting: LongRows
 ) -> EventOptions | None:
     """Return the options (answers to choose from) of each event; None if all events share their classes.
 
-    Options come from the forecasts in `counting`, those that may count; of events without any, from all rows. `rule` is
-    what the user says: "event" for own options, "shared" for shared classes, or None.
+    Options come from the forecasts in `counting`, those that may count; of events without any, from all rows.
     """
-    long_rows = melted.long_rows
+    long_rows, rule, asked = melted.long_rows, request.options, request.asked
     if rule == "event" and not (layout.long and melted.written):
         raise fault("no-option-column", Place(long_rows.table.name))
     if rule == "shared" or not (layout.long and long_rows.classes) or (asked.classes and rule is None):
         return None
-    found = EventOptions.of(
-        long_rows.classes, *_options_met(melted.row_labels, row_events, counting), len(long_rows.events)
-    )
+    given = counting.select(~np.isnan(counting.value))
+    rows = np.flatnonzero((row_events >= 0) & (melted.row_labels >= 0))
+    rows = rows[(np.bincount(given.event, minlength=len(given.events)) == 0)[row_events[rows]]]
+    event = np.concatenate([given.event, row_events[rows]])
+    label = np.concatenate([given.label, melted.row_labels[rows]])
+    found = EventOptions.of(long_rows.classes, event, label, len(long_rows.events))
     answered = np.unique(long_rows.event)
     if (found.sizes[answered] == len(long_rows.classes)).all():
         return None
-    if rule is None and not _clear(found):
-        raise _unclear(long_rows, found)
+    if rule is None:
+        sets = {frozenset(labels) for labels in found.of_events if labels}
+        words = [key(str(label)) for labels in sets for label in labels]
+        # Events have options of their own if sets that differ share no class, in any spelling.
+        if len(words) > len({*words}):
+            raise _unclear(long_rows, found)
     if asked.positive is not None or asked.classes:
         raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
     single = answered[found.sizes[answered] < 2]
     if len(single):
-        event, ways = int(single[0]), list[Remedy]()
+        first, ways = int(single[0]), list[Remedy]()
         if len(single) == len(answered) and "class" in layout.roles:
             topic = long_rows.table.names[layout.roles["class"]]
             ways = [Remedy({"columns": {"topic": topic}}), Remedy({"columns": {"class": None}})]
-        about = {"event": long_rows.events[event], "option": found.of_events[event][0]}
+        about = {"event": long_rows.events[first], "option": found.of_events[first][0]}
         raise fault("one-option", Place(long_rows.table.name), ways, **about)
     return found
 
 
-def _options_met(labels: Index, row_events: Index, counting: LongRows) -> tuple[Index, Index]:
-    """Event and class label, (P,) each, of forecasts in `counting`; for events without any, of rows of the table."""
-    given = counting.select(~np.isnan(counting.value))
-    unanswered = np.ones(len(given.events), dtype=bool)
-    unanswered[given.event] = False
-    rows = np.flatnonzero((row_events >= 0) & (labels >= 0))
-    rows = rows[unanswered[row_events[rows]]]
-    return np.concatenate([given.event, row_events[rows]]), np.concatenate([given.label, labels[rows]])
-
-
-def _clear(found: EventOptions) -> bool:
-    """Whether lists of options that differ share no class, in any spelling: then events have options of their own."""
-    sets = {frozenset(labels) for labels in found.of_events if labels}
-    words = [key(str(label)) for labels in sets for label in labels]
-    return len(words) == len(set(words))
-
-
 def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
     """Return the error that asks whether events have options of their own, or forecasts lack some classes."""
-    options = found.of_events
+    options, size = found.of_events, len(long_rows.classes)
     _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
-    short = start[count < len(long_rows.classes)]
-    event = (
-        int(long_rows.event[short[0]])
-        if len(short)
-        else int(np.where(found.sizes, found.sizes, len(long_rows.classes)).argmin())
-    )
-    other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
-    examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
-    shared: dict[str, object] = {"options": "shared"}
-    lacks = ""
+    short = start[count < size]
+    event, lacks, more = int(np.where(found.sizes, found.sizes, size).argmin()), "", {}
     if len(short):
         about, lacking = long_rows.about(int(short[0])), class_lacking(long_rows, int(short[0]))
         lacks = f": the forecast by {about['who']} has no probability for class {shown(lacking)} ({about['where']})"
-        shared["drop_incomplete"] = True
-    ways = [Remedy({"options": "event"}), Remedy(shared)]
+        event, more = int(long_rows.event[short[0]]), {"drop_incomplete": True}
+    other = next(i for i, labels in enumerate(options) if labels and {*labels} != {*options[event]})
+    examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
+    ways = [Remedy({"options": "event"}), Remedy({"options": "shared", **more})]
     return fault("classes-differ", Place(long_rows.table.name), ways, examples=examples, lacks=lacks)
 
 
@@ -453,9 +367,7 @@ _ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
 class Joined:
     """Columns of a table of outcomes, each row with the event of the table of forecasts that it is about."""
 
-    columns: Mapping[
-        str, EventColumn
-    ]  # by role: event, outcome, closes, resolved_at and text, as far as there are such
+    columns: Mapping[str, EventColumn]  # by role: event, outcome, and closes, resolved_at, text if there are such
     notes: list[Note]  # on events in one of the tables only, and on unused columns
 
 
@@ -466,22 +378,27 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
     and `header` the header of its column of events, if it has one.
     """
     roles = _roles(table, columns, () if header is None else (header,))
-    words = table.words(roles["event"])
-    position = {event: i for i, event in enumerate(events)}
+    words, position = table.words(roles["event"]), {event: i for i, event in enumerate(events)}
     matched = np.array([position.get(word, BLANK) for word in words.values], dtype=np.intp)
-    strangers = [word for word, at in zip(words.values, matched, strict=True) if at == BLANK]
-    there = set(words.values)
-    lacking = [event for event in events if event not in there]
+    there = {*words.values}
+    strangers, lacking = (
+        [name for name in one if name not in other] for one, other in ((words.values, position), (events, there))
+    )
     if len(lacking) == len(events):
-        about = {"table": table.name, "forecasts": forecasts, "hint": _hint(words.values, events)}
+        plain = {event.lstrip("0").lower() for event in events}
+        alike = any(word.lstrip("0").lower() in plain for word in there)
+        hint = "; some would match without regard to case and leading zeros" if alike else ""
+        about = {"table": table.name, "forecasts": forecasts, "hint": hint}
         raise fault("no-common-event", None, (), ids=words.values[:3], events=events[:3], **about)
     used = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
     how = "".join(f" ({note.text})" for note in table.notes)
-    notes = [finding("outcomes-layout", table=table.name, how=how, used=used), *_unused(table, roles)]
-    if strangers:
-        notes.append(finding("outcomes-unmatched", table=table.name, count=len(strangers), names=strangers))
-    if lacking:
-        notes.append(finding("outcomes-lacking", table=table.name, count=len(lacking), names=lacking))
+    notes: list[Note] = [finding("outcomes-layout", table=table.name, how=how, used=used)]
+    if left := [i for i, name in enumerate(table.names) if name and i not in roles.values()]:
+        able = [] if "resolved_at" in roles else [i for i in left if are_times(table.words(i).values[:50])]
+        unused, times = ([table.names[i] for i in places] for places in (left, able))
+        notes.append(unused_note(unused, times, "resolved_at", "outcomes were known", f" of {table.name}"))
+    for code, names in (("outcomes-unmatched", strangers), ("outcomes-lacking", lacking)):
+        notes += [finding(code, table=table.name, count=len(names), names=names)] if names else []
     of_rows = words.expand(matched, BLANK)
     return Joined({role: EventColumn.of(table, i, of_rows) for role, i in roles.items()}, notes)
 
@@ -491,67 +408,43 @@ def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
     try:
         roles = _roles(table, request.keys, names)
     except LayoutError:
-        return Beside(set(table.names))
+        return Beside({*table.names})
     happened = {word.lower() for word in table.words(roles["outcome"]).values}
-    return Beside(set(table.names), set(table.words(roles["event"]).values), happened - request.no_outcome.every)
-
-
-def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
-    """Return a note that lists the columns of `table` without a role, or [] if every column has a role."""
-    left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
-    if not left:
-        return []
-    times = [] if "resolved_at" in roles else [table.names[i] for i in left if are_times(table.words(i).values[:50])]
-    names = [table.names[i] for i in left]
-    return [unused_note(names, times, "resolved_at", "outcomes were known", f" of {table.name}")]
+    return Beside({*table.names}, {*table.words(roles["event"]).values}, happened - request.no_outcome.every)
 
 
 def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
     """Position of the column of each role in a table of outcomes; `names` are the headers of the forecasts' table."""
+    asked = {role: columns[role] for role in _ROLES if role in columns}
+    roles = {role: table.names.index(str(name)) for role, name in asked.items() if name in table.names}
     # That there are no times holds for both tables; that there are no outcomes, for the other one.
-    given = {
-        role: name
-        for role, name in columns.items()
-        if role in _ROLES
-        and (role == TEXT or name in table.names or (name is None and role in {"closes", "resolved_at"}))
-    }
-    roles = {role: table.names.index(str(name)) for role, name in given.items() if name in table.names}
+    none = {role for role, name in asked.items() if role == TEXT or (name is None and role in _ROLES[2:])}
     profile = Profile(table)
     for role in _ROLES:
-        if role not in given:
-            found = _candidates(profile, role, {*roles.values()}, names)
-            if len(found) > 1:
-                names = [table.names[place] for place in found]
-                ways = [Remedy({"columns": {role: name}}) for name in names]
-                raise fault("several-columns", Place(table.name), ways, names=names, role=role)
-            roles |= {role: found[0]} if found else {}
+        found = [] if role in roles or role in none else _candidates(profile, role, {*roles.values()}, names)
+        if len(found) > 1:
+            able = [table.names[place] for place in found]
+            ways = [Remedy({"columns": {role: name}}) for name in able]
+            raise fault("several-columns", Place(table.name), ways, names=able, role=role)
+        roles |= {role: found[0]} if found else {}
     for role in ("event", "outcome"):
         free = [place for place in range(len(table.names)) if place not in roles.values()]
-        if role not in roles and len(table.names) == 2 and free:
-            roles[role] = free[0]
-        elif role not in roles:
+        if role not in roles and (len(table.names) != 2 or not free):
             raise fault("no-such-column", Place(table.name), names=table.names, role=role)
+        roles |= {} if role in roles else {role: free[0]}
     return roles
 
 
 def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
     """Return positions of the columns whose headers allow `role`, without copies of the first such column."""
-    words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
-    for word in words:
+    for word in ("outcome", "class", "verdict") if role == "outcome" else (role,):
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]
-        found = [c for c in found if c.named(word)] or found
-        ids = [c for c in found if c.is_id]
         if role == "event":
+            found = [c for c in found if c.named(role)] or found
+            ids = [c for c in found if c.is_id]
             # What both tables call the same comes before what either may be called.
             found = [c for c in found if c.name in names] or (ids if len(ids) == 1 else found)
         if found:
             return profile.own(found, word)
     shared = [place for place, name in enumerate(profile.table.names) if name in names and place not in taken]
     return shared if role == "event" and len(shared) == 1 else []
-
-
-def _hint(there: Sequence[str], here: Sequence[str]) -> str:
-    plain = {event.lstrip("0").lower() for event in here}
-    if any(word.lstrip("0").lower() in plain for word in there):
-        return "; some would match without regard to case and leading zeros"
-    return ""

@@ -17,7 +17,7 @@ from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.names import name_key, places as positions
 from opinionpool.scales import ALL, PLACES, facing, scale_of
-from opinionpool.tables.classes import EventOptions, as_listed, says_which
+from opinionpool.tables.classes import EventOptions, says_which
 from opinionpool.tables.engine import CLASSES
 from opinionpool.tables.event_facts import (
     EventColumn,
@@ -245,17 +245,13 @@ class TableReader:
         last = request.duplicates in {"last", "last-row"}
         counting = timed.select(latest_of_pair(timed)) if last else self.melted.long_rows
         rows = self.events.codes
-        return find_options(self.melted, rows, self.layout, request.options, request.asked, counting)
+        return find_options(self.melted, rows, self.layout, request, counting)
 
     @cached_property
     def settled(self) -> Settled:
         """Classes, outcome of each event, and which events are void (annulled)."""
-        request, written = self.request, self.melted.written
-        asked = as_listed(request.asked, written, long=self.layout.long)
-        options, scale = None if self.options is None else self.options.of_events, request.rules.scale
-        found = settle(
-            self.observed, self.events.values, written, asked, request.no_outcome, self.classes, scale, options
-        )
+        rows, about = (self.observed, self.events.values, self.melted.written), (self.classes, self.options)
+        found = settle(*rows, self.request, *about, in_order=not self.layout.long)
         if len(found.classes) > CLASSES:
             # What pools learn grows with their square.
             raise fault("too-many-classes", file=self.table.name, classes=len(found.classes), most=CLASSES)
@@ -264,8 +260,7 @@ class TableReader:
     @cached_property
     def prior(self) -> Array | None:
         """Prior probability of each event, (events,) or (events, K); None without columns of priors."""
-        classes, rows = self.settled.classes, self.events.codes
-        return prior_of_events(self.layout, self.melted, rows, classes, self.cell_reader, self.options)
+        return prior_of_events(self.layout, self.melted, self.events.codes, self.settled.options, self.cell_reader)
 
     @cached_property
     def placed(self) -> LongRows:
@@ -280,15 +275,14 @@ class TableReader:
         ends = facts.asked(request.as_of, self.settled.outcomes, request.horizon)
         rows, repeated = one_each(self.placed, request.duplicates, self.by, ends)
         rows, expired = drop_expired(rows, request.as_of, facts.ends)
-        rows, probabilities, folded = self._ordered(rows)
+        rows, probabilities, folded = self._ordered(rows, self.settled.options)
         return rows, probabilities, (*repeated, *expired, *folded)
 
-    def _ordered(self, rows: LongRows) -> tuple[LongRows, Array, Sequence[Note]]:
+    def _ordered(self, rows: LongRows, options: EventOptions) -> tuple[LongRows, Array, Sequence[Note]]:
         """Return a row for each forecast, by event and expert, probabilities, (M,), or (M, K) if K > 2, and notes."""
         request, classes = self.request, len(self.settled.classes)
         if rows.classes:
-            flags, written = (request.drop_incomplete, request.normalise), self.melted.written
-            options = self.options or EventOptions.shared(written, self.settled.classes, len(rows.events))
+            flags = request.drop_incomplete, request.normalise
             rows, table, notes = fold_rows(rows, options, self.cell_reader.half_units, *flags)
             return rows, table if classes > 2 else np.ascontiguousarray(table[:, 1]), notes
         if not rows.in_order:
@@ -373,7 +367,8 @@ class TableReader:
             raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
         stood = active_rows(self.placed, self.facts.ends)
         rows, _ = one_each(stood.long_rows, self.request.duplicates, Distinctions(self.table))
-        rows, probabilities, _ = self._ordered(rows)
+        options = EventOptions.shared(self.melted.written, self.settled.classes, len(rows.events))
+        rows, probabilities, _ = self._ordered(rows, options)
 
         def own(of_events: Any) -> Any:  # noqa: ANN401 - arrays of several types
             return None if of_events is None else of_events[stood.event]

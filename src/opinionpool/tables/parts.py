@@ -21,7 +21,6 @@ from opinionpool.blocks import in_order
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Finding, fault, finding
 from opinionpool.forecasts import Forecasts
-from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress, is_large
 from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
@@ -174,8 +173,7 @@ def _divided(reader: TableReader) -> Parts:
     observed = [words["outcome"]] if "outcome" in words else []
     columns = [EventColumn(table, roles["outcome"], of, np.full(len(of.codes), BLANK)) for of in observed]
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
-    asked = as_listed(request.asked, written, long=layout.long)
-    settled = settle(as_asked(columns, request), [], written, asked, request.no_outcome, None, request.rules.scale)
+    settled = settle(as_asked(columns, request), [], written, request, in_order=not layout.long)
     more = [note for note in settled.notes if note.code == "void-absent"]
     rows = max(1, CELLS // max(len(layout.forecasts), 1))
     starts, grouped = [*range(0, table.rows, rows)], True

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from unicodedata import normalize
 
 import numpy as np
 
-from opinionpool.arrays import Index
+from opinionpool.arrays import Index, Mask
 from opinionpool.errors import Note
 from opinionpool.findings import Remedy, fault, finding
 from opinionpool.labels import FAMILIES
@@ -38,89 +38,63 @@ class ForecastCounts:
     experts: Sequence[str]
     by_class: bool  # whether a forecast has a number for each class
     halves: int  # how many numbers are exactly one half
-    # every, zeros, ones, extreme: (experts,); all numbers, those of 0, of 1, and those beyond 5% or 95% but not 0
-    every: Index
-    zeros: Index
-    ones: Index
-    extreme: Index
-    # above, inside, exact: (experts,); with --percent, numbers above 1%, between 0 and 1%, and of exactly 1%
-    above: Index
-    inside: Index
-    exact: Index
+    # (6, experts); all numbers; those of 0; of 1; beyond 5% or 95% but not 0; with --percent up to 1%, and exactly 1%
+    numbers: Index
 
     @classmethod
     def of(cls, long_rows: LongRows, percent: bool = False, marked: Sequence[str] = ()) -> ForecastCounts:
         """Return the counts of `long_rows`; if `percent`, also of numbers up to 1%, except in the columns `marked`."""
         size, halves = len(long_rows.experts), 0
         signed = [i for i, name in enumerate(long_rows.table.names) if name in marked]
-        every, zeros, ones, extreme, inside, exact = np.zeros((6, size), dtype=np.intp)
+        numbers = np.zeros((6, size), dtype=np.intp)
         for start in range(0, len(long_rows.value), _BLOCK):
-            value, expert = (of[start : start + _BLOCK] for of in (long_rows.value, long_rows.expert))
+            value, expert, column = (
+                of[start : start + _BLOCK] for of in (long_rows.value, long_rows.expert, long_rows.column)
+            )
             halves += int(np.count_nonzero(value == 0.5))
-            every += np.bincount(expert, minlength=size)
+            numbers[0] += np.bincount(expert, minlength=size)
             far = np.flatnonzero((value < 0.05) | (value > 0.95))
             value, expert = value[far], expert[far]
-            zeros += np.bincount(expert[value == 0], minlength=size)
-            ones += np.bincount(expert[value == 1], minlength=size)
-            extreme += np.bincount(expert[value != 0], minlength=size)
+            kinds = [value == 0, value == 1, value != 0]
             if percent:
-                tiny = (value > 0) & (value <= _LOW) & ~np.isin(long_rows.column[start : start + _BLOCK][far], signed)
+                tiny = (value > 0) & (value <= _LOW) & ~np.isin(column[far], signed)
                 one = np.abs(value - 0.01) <= _LOW - 0.01
-                exact += np.bincount(expert[tiny & one], minlength=size)
-                inside += np.bincount(expert[tiny & ~one], minlength=size)
-        return cls(
-            long_rows.experts,
-            bool(long_rows.classes),
-            halves,
-            every,
-            zeros,
-            ones,
-            extreme,
-            every - zeros - exact - inside,
-            inside,
-            exact,
-        )
+                kinds += [tiny & ~one, tiny & one]
+            for kind, mask in enumerate(kinds, 1):
+                numbers[kind] += np.bincount(expert[mask], minlength=size)
+        return cls(long_rows.experts, bool(long_rows.classes), halves, numbers)
 
     def __add__(self, other: ForecastCounts) -> ForecastCounts:
         """Return the sum of the counts for two sets of events that have the same experts."""
-        own = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        return replace(self, **{name: one + more for name, one, more in own if name not in {"experts", "by_class"}})
+        return replace(self, halves=self.halves + other.halves, numbers=self.numbers + other.numbers)
+
+    def _names(self, mask: Mask) -> list[str]:
+        """Experts in the `mask`, (experts,)."""
+        return [self.experts[i] for i in np.flatnonzero(mask).tolist()]
 
     def notes(self, rules: NumberRules) -> list[Note]:
-        """Return the notes on small percentages and extreme forecasts; errors as for `check_percent`."""
-        return [*self.check_percent(rules), *self.extreme_notes(levels=bool(rules.scales))]
+        """Return notes on percentages below 1%, many forecasts of exactly 0, 1 or ½, and zeros as "no answer".
 
-    def check_percent(self, rules: NumberRules) -> list[Note]:
-        """Return a note on experts with as many percentages below 1% as above, or more; they may be fractions.
-
-        Raises CellError if all percentages of an expert are at most 1%, and those of another are not.
+        Raises CellError if all percentages of an expert are at most 1%, and those of another are not: these may be
+        fractions.
         """
-        if not rules.percent or not (self.above > 0).any():
-            return []
-        tiny = (self.every > 0) & (self.above == 0) & ((self.inside > 0) | (self.exact >= _ONES))
-        mixed = (self.above > 0) & (self.inside >= self.above)
-        odd, small = (
-            [name for name, has in zip(self.experts, some.tolist(), strict=True) if has and name not in rules.units]
-            for some in (tiny, mixed)
-        )
-        if odd:
-            ways = [Remedy({"units": dict.fromkeys(odd, unit)}) for unit in ("fraction", "percent")]
-            raise fault("tiny-percentages", None, ways, names=odd, one=quoted(odd[0]) if len(odd) == 1 else "NAME")
-        return [finding("small-percentages", names=small)] if small else []
-
-    def extreme_notes(self, *, levels: bool) -> list[Note]:
-        """Return notes on many forecasts of exactly 0, 1 or, without `levels`, ½, and on zeros as "no answer"."""
-        notes: list[Note] = []
-        total = int(self.every.sum())
-        counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
-        for count, value, code in counts:
-            if count >= max(5, 0.01 * total) and not (value == 0.5 and (self.by_class or levels)):
-                notes.append(finding(code, count=count, total=total))
-        suspect = (self.zeros >= 3) & (self.zeros >= 0.1 * self.every) & (self.zeros < self.every) & (self.extreme == 0)
-        odd = [self.experts[i] for i in np.flatnonzero(suspect).tolist()]
-        if odd and not self.by_class:
-            notes.append(finding("zeros-as-missing", names=odd))
-        return notes
+        every, zeros, ones, extreme, inside, exact = self.numbers
+        notes, above, total = list[Note](), every - zeros - exact - inside, int(every.sum())
+        if rules.percent and (above > 0).any():
+            tiny = (every > 0) & (above == 0) & ((inside > 0) | (exact >= _ONES))
+            mixed = (above > 0) & (inside >= above)
+            odd, small = ([name for name in self._names(some) if name not in rules.units] for some in (tiny, mixed))
+            if odd:
+                ways = [Remedy({"units": dict.fromkeys(odd, unit)}) for unit in ("fraction", "percent")]
+                raise fault("tiny-percentages", None, ways, names=odd, one=quoted(odd[0]) if len(odd) == 1 else "NAME")
+            notes += [finding("small-percentages", names=small)] if small else []
+        counts = {"zeros": int(zeros.sum()), "ones": int(ones.sum())}
+        # A level in the middle of a scale is ½.
+        counts |= {} if self.by_class or rules.scales else {"halves": self.halves}
+        often = max(5, 0.01 * total)
+        notes += [finding(code, count=count, total=total) for code, count in counts.items() if count >= often]
+        suspect = self._names((zeros >= 3) & (zeros >= 0.1 * every) & (zeros < every) & (extreme == 0))
+        return [*notes, finding("zeros-as-missing", names=suspect)] if suspect and not self.by_class else notes
 
 
 # Number of events up to which their names are compared.
@@ -179,17 +153,15 @@ def refuse_summaries(table: Table, layout: Layout, experts: Sequence[str], inclu
     Nothing is refused if the user names the experts to include.
     """
     others = [i for i in layout.unused if "expert" in roles_of(table.names[i])]
-    for called in () if layout.wide or included else (names_total, names_key):
+    kinds = {"totals-of-experts": names_total, "key-of-answers": names_key}
+    for code, called in kinds.items() if not (layout.wide or included) else ():
         names = list(filter(called, experts))
         way: dict[str, object] = {"exclude": tuple(names)}
         for column in () if names else others:
             names += filter(called, table.words(column).values)
             way = {"where": condition(table.names[column], "<>", names[0])} if names else way
-        about = {"names": names, "way": f"--{next(iter(way))}", "count": len(names)}
-        if names and called is names_total:
-            raise fault("totals-of-experts", None, [Remedy(way)], **about)
         if names:
-            raise fault("key-of-answers", None, [Remedy(way)], **about)
+            raise fault(code, None, [Remedy(way)], names=names, way=f"--{next(iter(way))}", count=len(names))
 
 
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
@@ -197,28 +169,23 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
 
     A row that has an outcome is an event, unless the outcome is a number other than 0 and 1 that no other row has.
     """
-    if not layout.wide or "event" not in layout.roles:
-        return
     rows: list[int] = []
-    for row in range(len(events.codes) - 1, 0, -1):
-        code = int(events.codes[row])
-        if code == BLANK:
-            continue
+    named = layout.wide and "event" in layout.roles
+    for row in reversed(np.flatnonzero(events.codes[1:] != BLANK) + 1) if named else ():
+        name = events.values[events.codes[row]]
         summed = [_sums_up(words, row) for words in outcomes if words.codes[row] != BLANK]
-        counted_up = bool(summed) and all(summed) and normal(events.values[code].rstrip(" :=")) in _COUNTS
-        if not names_total(events.values[code]) and not counted_up:
+        counted_up = bool(summed) and all(summed) and normal(name.rstrip(" :=")) in _COUNTS
+        if not names_total(name) and not counted_up:
             break
         if all(summed):
             rows.insert(0, row)
-    if not rows:
-        return
-    names = list(dict.fromkeys(events.values[events.codes[row]] for row in rows))
-    column = table.names[layout.roles["event"]]
-    where = condition(column, "<>", names[0])
-    if len(names) > 1:
-        where = f"not {condition(column, 'in', *names)}"
-    about = {"names": names, "places": place(table, *rows), "condition": typed(where), "count": len(rows)}
-    raise fault("totals", None, [Remedy({"where": where})], **about)
+    if rows:
+        names = list(dict.fromkeys(events.values[events.codes[row]] for row in rows))
+        column = table.names[layout.roles["event"]]
+        many = len(names) > 1
+        where = f"not {condition(column, 'in', *names)}" if many else condition(column, "<>", names[0])
+        about = {"names": names, "places": place(table, *rows), "condition": typed(where), "count": len(rows)}
+        raise fault("totals", None, [Remedy({"where": where})], **about)
 
 
 def _sums_up(outcomes: Words, row: int) -> bool:
