@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
@@ -74,7 +75,7 @@ class TableReader:
         "columns": ("profile",),
         "roles": ("layout",),
         "cells": ("rules", "cell_reader", "events", "joined", "observed", "melted", "facts"),
-        "times": ("timed", "options", "settled", "prior", "placed"),
+        "times": ("timed", "options", "settled", "placed"),
         "choice": ("chosen", "counts", "forecasts"),
     }
 
@@ -137,15 +138,13 @@ class TableReader:
     def _refuse_repeats(self, layout: Layout) -> None:
         """Raise an error early if an expert has several forecasts on one event in a very large table's first rows."""
         head = self.table.rows_from(self.table.first, _HEAD)
-        try:
-            TableReader(head, self.other, self.asked, profile=self.profile, layout=layout).chosen  # noqa: B018
-        except DuplicateError:
-            raise
-        except OpinionPoolError:
-            # Whatever else is wrong in them may be right with the others.
-            pass
-        finally:
-            head.connection.close()
+        with closing(head.connection):
+            try:
+                TableReader(head, self.other, self.asked, profile=self.profile, layout=layout).chosen  # noqa: B018
+            except OpinionPoolError as error:
+                # Whatever else is wrong in them may be right with the others.
+                if isinstance(error, DuplicateError):
+                    raise
 
     @cached_property
     def rules(self) -> NumberRules:
@@ -265,8 +264,10 @@ class TableReader:
     @cached_property
     def placed(self) -> LongRows:
         """Forecasts made in time, with 1 - p for p where a scale, or the order of two things shown, is reversed."""
-        rows = _by_place(self.timed[0], self.layout, self.settled.classes, self.request.duplicates)
-        return _towards(rows, self.settled.classes, self.rules)
+        rows, classes = self.timed[0], self.settled.classes
+        turned = _shown_in_reverse(rows, self.layout, classes, self.request.duplicates)
+        turned ^= facing(rows.experts, self.rules.scales, classes)[0][rows.expert]
+        return replace(rows, value=np.where(turned, 1.0 - rows.value, rows.value)) if turned.any() else rows
 
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
@@ -305,16 +306,17 @@ class TableReader:
     def forecasts(self) -> Forecasts:
         """Forecasts that the table has, with outcomes and facts on the events."""
         request, facts, (rows, probabilities, _) = self.request, self.facts, self.chosen
-        outcomes, void, _ = self.known
+        classes, (outcomes, void, _) = self.settled.classes, self.known
+        prior = prior_of_events(self.layout, self.melted, self.events.codes, classes, self.cell_reader, self.options)
         found = Forecasts(
             events=tuple(self.events.values),
             experts=tuple(rows.experts),
-            classes=self.settled.classes,
+            classes=classes,
             event_index=rows.event,
             expert_index=rows.expert,
             probabilities=probabilities,
             outcomes=np.maximum(outcomes, UNRESOLVED),
-            prior=self.prior,
+            prior=prior,
             times=facts.latest(rows),
             groups=facts.groups,
             topics=facts.topics,
@@ -324,7 +326,7 @@ class TableReader:
             closes=facts.closes if self.columns("closes") else None,
             texts=facts.texts,
             notes=self._notes(),
-            scales=facing(rows.experts, self.rules.scales, self.settled.classes)[1],
+            scales=facing(rows.experts, self.rules.scales, classes)[1],
             ties=outcomes == TIED if (outcomes == TIED).any() else None,
         )
         if request.history:
@@ -402,34 +404,38 @@ def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -
     return replace(forecasts.select_events(~void), void=replace(forecasts.select_events(void), notes=()))
 
 
-def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> LongRows:
-    """Forecasts with 1 - p for p where a verdict is for the "first" or "second" of A and B, and B was shown first."""
-    order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
-    if order is None and not things:
-        return long_rows
-    columns = np.unique(long_rows.column).tolist()
-    places = [(each, mask) for each in columns if (mask := _names_place(long_rows.table.words(each))).any()]
-    if not places:
+def _shown_in_reverse(rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> Mask:
+    """Mask (M,) of verdicts for the "first" or "second" of two things A and B where B was shown first.
+
+    Raises an error for such verdicts if the order is unknown, and if verdicts for A or B seem to name the place.
+    """
+    table, order, none = rows.table, layout.roles.get("order"), np.zeros(len(rows.value), dtype=bool)
+    if order is None and {str(label).lower() for label in classes} != {"a", "b"}:
+        return none
+    by_place = none.copy()
+    for column in np.unique(rows.column).tolist():
+        words, here = table.words(column), rows.column == column
+        named = np.array([word.lower() in PLACES for word in words.values], dtype=bool)
+        by_place[here] = words.expand(named, False)[rows.row[here]]
+    if not by_place.any():
         unused = layout.unused if rule is None else ()
-        named = [each for each in unused if "order" in roles_of(long_rows.table.names[each])]
-        for column in [order] if order is not None else [*named, *_exchanged(long_rows.table, unused)]:
-            _refuse_letters(long_rows, column)
-        return long_rows
+        orders = [each for each in unused if "order" in roles_of(table.names[each])] + _exchanged(table, unused)
+        for column in orders if order is None else [order]:
+            _refuse_letters(rows, column)
+        return none
     if order is None:
-        column, placed = places[0]
-        row, count = int(placed.argmax()), int(placed.sum())
-        raise cell_fault("place-of-what", long_rows.table, row, column, count=count)
-    shown, turned = long_rows.table.words(order), np.zeros(len(long_rows.value), dtype=bool)
-    swapped = {word: side for family in FAMILIES[1:3] for word, side in zip(family, ("ab", "ba"), strict=True)}
-    letters = ["".join(filter(str.isalnum, word.lower().replace("model", ""))) for word in shown.values]
-    letters = [swapped.get(word, word) for word in letters]
-    first = [word[0] if word in {"a", "ab", "b", "ba"} else "" for word in letters]
-    if "" in first:
-        row, count = int(shown.rows(first.index(""))[0]), first.count("")
-        raise cell_fault("no-order", long_rows.table, row, order, count=count)
-    for column, placed in places:
-        turned |= (long_rows.column == column) & (placed & shown.expand(np.array(first) == "b", False))[long_rows.row]
-    return replace(long_rows, value=np.where(turned, 1.0 - long_rows.value, long_rows.value))
+        first, count = int(by_place.argmax()), int(by_place.sum())
+        raise cell_fault("place-of-what", table, int(rows.row[first]), int(rows.column[first]), count=count)
+    second = {"a": False, "ab": False, "b": True, "ba": True} | {
+        w: bool(i) for f in FAMILIES[1:3] for i, w in enumerate(f)
+    }
+    shown = table.words(order)
+    first_is_b = [second.get("".join(filter(str.isalnum, word.lower().replace("model", "")))) for word in shown.values]
+    if None in first_is_b:
+        row, count = int(shown.rows(first_is_b.index(None))[0]), first_is_b.count(None)
+        raise cell_fault("no-order", table, row, order, count=count)
+    of_rows: Mask = shown.expand(np.array(first_is_b, dtype=bool), False)
+    return by_place & of_rows[rows.row]
 
 
 def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
@@ -453,19 +459,6 @@ def _refuse_letters(long_rows: LongRows, by: int) -> None:
         first, count = int(other[(agree < 0).argmax()]), int((agree < 0).sum())
         cell = int(long_rows.row[first]), int(long_rows.column[first])
         raise cell_fault("place-or-thing", long_rows.table, *cell, count=count, name=long_rows.table.names[by])
-
-
-def _names_place(words: Words) -> Mask:
-    """Mask (rows,) of cells that name a place in the order in which things were shown, such as "first"."""
-    return words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
-
-
-def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
-    """Return `long_rows` with 1 - p for p where an expert's scale rises towards the first of two classes."""
-    turned, _ = facing(long_rows.experts, rules.scales, classes)
-    if not turned.any():
-        return long_rows
-    return replace(long_rows, value=np.where(turned[long_rows.expert], 1.0 - long_rows.value, long_rows.value))
 
 
 def _over_levels(rows: LongRows, rules: NumberRules) -> Array:
