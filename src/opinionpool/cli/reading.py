@@ -13,7 +13,6 @@ import click
 from opinionpool.cli.options import COMPARISON, EXISTING, READING, Command, Decorator, beliefs_of, listed_in
 from opinionpool.cli.output import progress
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
-from opinionpool.findings import option_name
 from opinionpool.report.listing import printable
 from opinionpool.tables.options import OPTIONS, Option, ReadOptions, read_options
 from opinionpool.text import shown, typed
@@ -168,7 +167,7 @@ def _with_options(command: Command, files: Decorator) -> Command:
 
 def _declared(name: str, option: Option) -> Decorator:
     """Return the click decorator that adds the option on reading called `name` to a command."""
-    flag = option.flag or "--" + option_name(name, option.repeated)
+    flag = option.flag or f"--{option.typed}"
     if option.kind == "flag":
         return click.option(flag, name, is_flag=True, help=option.help)
     kind = click.Choice(option.choices) if option.choices else None
@@ -177,7 +176,7 @@ def _declared(name: str, option: Option) -> Decorator:
         words = given if option.repeated else () if given is None else (given,)
         try:
             read = option.from_words(words) if option.repeated or (words and option.kind == "classes") else given
-            return option.value(read, name)
+            return option.value(read)
         except ArgumentError as error:
             raise click.BadParameter(str(error)) from None
 

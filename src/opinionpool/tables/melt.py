@@ -108,7 +108,7 @@ class CellReader:
 def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
     """Distinct `experts` that the options `include` and `exclude` leave; raise an error if nobody is left."""
     names, include, exclude = list(dict.fromkeys(experts)), options.include, options.exclude
-    for name in map(str, (*include, *exclude)):
+    for name in (*include, *exclude):
         if name not in names:
             raise unknown_expert(name, names)
     kept = [name for name in names if name not in exclude and (not include or name in include)]

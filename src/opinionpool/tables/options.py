@@ -1,12 +1,17 @@
-"""Options for reading a table, defined once for Python, the command line, files of options and printed commands."""
+"""Options for reading a table, defined once for Python, the command line, files of options and printed commands.
+
+Their kinds, help texts and the stages of reading that they affect are in ``options.toml``.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
@@ -20,8 +25,6 @@ if TYPE_CHECKING:
     from opinionpool.tables.classes import ClassOptions, NoOutcome
     from opinionpool.tables.units import NumberRules
 
-# Rules for which of several forecasts by one expert on one event counts.
-RULES = ("last", "last-row", "mean", "time-weighted", "samples")
 # What numbers of an expert or column without a per cent sign are.
 UNITS = ("percent", "fraction")
 
@@ -31,18 +34,19 @@ STAGES = ("opening", "columns", "roles", "cells", "times", "choice")
 # A command-line option in the text of a message, with its value.
 _FLAG = re.compile(r"--([a-z][a-z-]*)(?: '([^']*)'| (?!-)(\S+))?")
 
-Values: TypeAlias = Sequence[object]
+Values: TypeAlias = Sequence[str]
 Documented = TypeVar("Documented", bound=Callable[..., object])
 
 
-class Option(NamedTuple):
-    """Description of an option of `ReadOptions`: its kind, help text, choices and check."""
+@dataclass(frozen=True)
+class Option:
+    """Description of an option of `ReadOptions`, from ``options.toml``."""
 
-    kind: str  # {"text", "flag", "list", "classes", "pairs"}: the options list and pairs may be repeated
+    name: str
     help: str
+    kind: str = "text"  # {"text", "flag", "list", "classes", "pairs"}: the options list and pairs may be repeated
     metavar: str | None = None  # placeholder of the value in the help text
-    choices: tuple[str, ...] = ()
-    check: Callable[[Any], Any] | None = None  # function from a value to the one stored; may raise `ArgumentError`
+    choices: Sequence[str] = ()
     stage: str = "cells"  # first of `STAGES` that the option affects
     flag: str | None = None  # name on the command line of an option that only `compare` has, as it is about scores
 
@@ -51,43 +55,38 @@ class Option(NamedTuple):
         """Whether the option may be given several times."""
         return self.kind in {"list", "pairs"}
 
-    def value(self, given: Any, name: str) -> Any:  # noqa: ANN401 - of the type of the option
-        """Return `given`, the value of the option called `name`, checked and in the type of the field."""
+    @property
+    def typed(self) -> str:
+        """Name of the option on the command line, without dashes."""
+        return option_name(self.name, self.repeated)
+
+    def value(self, given: Any) -> Any:  # noqa: ANN401 - of the type of the option
+        """Return `given`, a value of the option, checked and in the type of the field."""
         if self.kind == "flag":
             given = bool(given) if type(given).__name__ == "bool_" else given
-            expect_type(given, bool, name)
+            expect_type(given, bool, self.name)
         elif self.kind in {"list", "classes"}:
-            given = _texts(given, name)
-        elif given is None and self.kind == "pairs":
-            given = {}
+            texts = () if given is None else (given,) if isinstance(given, str) else labels_given(given, self.name)
+            given = tuple(map(str, texts))
+        elif self.kind == "pairs":
+            given = {} if given is None else given
         elif given is not None and self.choices:
-            one_of(given, name, self.choices)
-        return given if self.check is None or given is None else self.check(given)
+            one_of(given, self.name, self.choices)
+        return _CHECKS[self.name](given) if self.name in _CHECKS and given is not None else given
 
     def from_words(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - of the type of the option
         """Return the option's value from `words`, one for each time that it is on the command line."""
         if self.kind == "classes":
             return _classes(words[0])
-        if self.metavar == "[NAME=]SCALE":
-            words = [word if "=" in word else f"*={word}" for word in words]
         return _pairs(words, str(self.metavar)) if self.kind == "pairs" else tuple(words)
 
 
-def _option(kind: str, text: str, **more: Any) -> Any:  # noqa: ANN401 - the default of a field
-    """Return the dataclass field of an option in `ReadOptions`; the arguments describe the option, as in `Option`."""
-    metadata = {"option": Option(kind, text, **more)}
-    if kind == "pairs":
-        return field(default_factory=dict, metadata=metadata)
-    return field(default={"flag": False, "list": (), "classes": ()}.get(kind), metadata=metadata)
-
-
-def _units(units: object) -> dict[str, str]:
+def _units(units: Mapping[object, object]) -> dict[str, str]:
     expect_type(units, Mapping, "units")
-    found = dict(units if isinstance(units, Mapping) else {})
-    for name, unit in found.items():
+    for name, unit in units.items():
         if unit not in UNITS:
             raise ArgumentError(f"a unit is {' or '.join(UNITS)}, and that of {shown(name)} is {shown(unit)}")
-    return {str(name): str(unit) for name, unit in found.items()}
+    return {str(name): str(unit) for name, unit in units.items()}
 
 
 def _scales(given: object) -> dict[str, str]:
@@ -113,24 +112,24 @@ def _probability(value: object) -> float:
     return p
 
 
-def _encoding(name: object) -> str:
+def _encoding(name: str) -> str:
     expect_type(name, str, "encoding")
     try:
-        "".encode(str(name))
+        "".encode(name)
     except (LookupError, ValueError):
         raise ArgumentError(f"no text encoding is called {shown(name)}; cp1252 and utf-16 are usual") from None
-    return str(name)
+    return name
 
 
-def _dates(dates: object) -> str:
+def _dates(dates: str) -> str:
     from opinionpool.tables.times import ORDERS
 
     expect_type(dates, str, "dates")
-    if dates not in ORDERS and "%" not in str(dates):
+    if dates not in ORDERS and "%" not in dates:
         raise ArgumentError(
             f"--dates can be dmy (days first), mdy (months first) or a format such as %d.%m.%Y, and not {dates!r}"
         )
-    return str(dates)
+    return dates
 
 
 def _span(horizon: object) -> np.timedelta64:
@@ -139,9 +138,9 @@ def _span(horizon: object) -> np.timedelta64:
     return as_span(horizon, "a horizon")
 
 
-def _condition(where: object) -> str:
+def _condition(where: str) -> str:
     expect_type(where, str, "where")
-    return _unicode((str(where),))[0]
+    return _unicode([where])[0]
 
 
 def _unicode(words: Sequence[str]) -> Sequence[str]:
@@ -154,9 +153,33 @@ def _unicode(words: Sequence[str]) -> Sequence[str]:
     return words
 
 
+# Functions from a value of an option to the one that `ReadOptions` holds; they may raise an `ArgumentError`.
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "columns": check_columns,
+    "positive": str,
+    "at_least": _grade,
+    "units": _units,
+    "scale": _scales,
+    "dates": _dates,
+    "missing_values": _unicode,
+    "void_values": _unicode,
+    "where": _condition,
+    "encoding": _encoding,
+    "silence": _probability,
+    "horizon": _span,
+}
+# The options by their names in Python, in order.
+OPTIONS: Mapping[str, Option] = {
+    name: Option(name, **row)
+    for name, row in tomllib.loads(
+        files("opinionpool.tables").joinpath("options.toml").read_text(encoding="utf-8")
+    ).items()
+}
+
+
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options for reading a table of forecasts, in the order of the harm that a wrong value does, most harmful first.
+    """Options for reading a table of forecasts; ``options.toml`` says what each means.
 
     Raises
     ------
@@ -170,146 +193,31 @@ class ReadOptions:
     ['--column', 'event=race', '--column', 'class=party', '--percent']
     """
 
-    columns: Columns = _option(
-        "pairs",
-        "The column that holds the event, expert, probability, class, verdict (which of two outcomes the probability "
-        "is of), outcome, time (of the forecast), closes (when the event does), resolved_at (when the outcome was "
-        "known), expires (when the forecast does), prior (of the event), group (of events whose outcomes are related), "
-        "topic, text (the question) or order (in which two things were shown: both are one statement), where its name "
-        "does not say so. Nothing after = means: no column. Repeatable; event or expert named twice: the columns "
-        "together are the name; probability: each holds forecasts; verdict: of each of these.",
-        metavar="ROLE=NAME",
-        check=check_columns,
-        stage="roles",
-    )
-    options: str | None = _option(
-        "text",
-        "Which outcomes there are to choose from: a list of its own for each event (event), or the same classes for "
-        "all (shared). Default: as the file shows; if the lists overlap in part, an error asks.",
-        choices=("event", "shared"),
-        stage="times",
-    )
-    positive: object = _option(
-        "text",
-        "Of two outcomes, the one that the probabilities are about, such as yes.",
-        metavar="CLASS",
-        stage="roles",
-    )
-    classes: Values = _option(
-        "classes",
-        "All classes in their order, where the file does not show them all or their order matters; of two, "
-        "probabilities are about the last.",
-        metavar="CLASS,CLASS,...",
-        stage="roles",
-    )
-    at_least: str | None = _option(
-        "text",
-        "Outcomes are grades, such as 0 to 3, and an event happened from this one on: a number, or a level of a scale.",
-        metavar="GRADE",
-        check=_grade,
-    )
-    percent: bool = _option("flag", "Probabilities are percentages, 0 to 100.")
-    units: Mapping[str, str] = _option(
-        "pairs",
-        "What the numbers of one expert, or in one column, are, where others differ. Repeatable.",
-        metavar="NAME=percent|fraction",
-        check=_units,
-    )
-    scale: Any = _option(
-        "pairs",
-        "Forecasts are levels of a scale, as votes and scores are: a range such as 1-10, or the levels in order, such "
-        "as no,unsure,yes; of one expert or column, as in judge_a=1-5. Repeatable.",
-        metavar="[NAME=]SCALE",
-        check=_scales,
-        stage="roles",
-    )
-    decimal: str | None = _option("text", "The decimal mark. Default: as each column shows.", choices=(".", ","))
-    dates: str | None = _option(
-        "text",
-        "Whether days or months come first in dates such as 3/4/2025, or a format such as %d.%m.%Y.",
-        metavar="dmy|mdy|FORMAT",
-        check=_dates,
-    )
-    duplicates: str | None = _option(
-        "text",
-        "Which of several forecasts by one expert on one event counts: the last (by time; in the order of the file if "
-        "there are no times), the same and of several at one time the last row, their mean, their mean over the time "
-        "that each stood, or all as samples of one statement, by their mean and spread. Default: an error.",
-        choices=RULES,
-        stage="times",
-    )
-    as_of: Any = _option(
-        "text",
-        "Leave out forecasts and outcomes from after this time, such as 2025-03-01T12:00Z.",
-        metavar="TIME",
-        stage="times",
-    )
-    drop_incomplete: bool = _option(
-        "flag", "Leave out forecasts that lack a class or option, such as one added later.", stage="choice"
-    )
-    normalise: bool = _option(
-        "flag", "Divide probabilities over classes that do not add up to 1, as 0.95, by their sum.", stage="choice"
-    )
-    missing_values: Values = _option(
-        "list",
-        "A word or number in the file that stands for no answer. Repeatable.",
-        metavar="V",
-        check=_unicode,
-        stage="columns",
-    )
-    void_values: Values = _option(
-        "list",
-        "A word among outcomes that says that the event is void, besides annulled, withdrawn and the like. Repeatable.",
-        metavar="WORD",
-        check=_unicode,
-        stage="roles",
-    )
-    where: str | None = _option(
-        "text",
-        "Rows to read, such as \"type <> 'bot' and rating >= 3\": columns, values in single quotes, = <> < <= > >=, "
-        "in (...), is blank, and, or, not, parentheses.",
-        metavar="CONDITION",
-        check=_condition,
-        stage="opening",
-    )
-    encoding: str | None = _option(
-        "text",
-        "The text's encoding if not UTF-8, such as cp1252.",
-        metavar="NAME",
-        check=_encoding,
-        stage="opening",
-    )
-    include: Values = _option("list", "Use only this expert. Repeatable.", metavar="EXPERT", stage="roles")
-    exclude: Values = _option("list", "Leave this expert out. Repeatable.", metavar="EXPERT", stage="roles")
-    merge_names: bool = _option("flag", "Take experts whose names differ only in case, spaces or Unicode form for one.")
-    silence: object = _option(
-        "text",
-        "Treat a missing forecast as this probability, such as 10%. Default: missing.",
-        metavar="P",
-        check=_probability,
-        stage="choice",
-    )
-    expert_from_name: bool = _option(
-        "flag",
-        "Each FILE is one expert's, named after it. Default for several files with one column of forecasts and none "
-        "for the expert.",
-        stage="opening",
-    )
-    horizon: Any = _option(
-        "text",
-        "Take forecasts as they stood so long before their event closed or was resolved: a number of days, such as 7, "
-        "or with a unit, such as 4w or 36h.",
-        metavar="SPAN",
-        check=_span,
-        flag="--horizon",
-        stage="times",
-    )
-    history: bool = _option(
-        "flag",
-        "Keep what was forecast at every moment until the events closed, and average scores over that time.",
-        flag="--time-averaged",
-        stage="times",
-    )
+    columns: Columns = field(default_factory=dict)
+    options: str | None = None
+    positive: str | None = None
+    classes: Values = ()
+    at_least: str | None = None
+    percent: bool = False
+    units: Mapping[str, str] = field(default_factory=dict)
+    scale: Mapping[str, str] = field(default_factory=dict)
+    decimal: str | None = None
+    dates: str | None = None
+    duplicates: str | None = None
+    as_of: Any = None  # a time in any form that is read, then a datetime64
+    drop_incomplete: bool = False
+    normalise: bool = False
+    missing_values: Values = ()
+    void_values: Values = ()
+    where: str | None = None
+    encoding: str | None = None
+    include: Values = ()
+    exclude: Values = ()
+    merge_names: bool = False
+    silence: float | None = None
+    expert_from_name: bool = False
+    horizon: Any = None  # a number of days or a text, then a timedelta64
+    history: bool = False
 
     # Experts that a saved pool learned from, who need not be in the table, and their scales.
     known_experts: tuple[str, ...] = ()
@@ -317,7 +225,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():
-            object.__setattr__(self, name, option.value(getattr(self, name), name))
+            object.__setattr__(self, name, option.value(getattr(self, name)))
         if self.horizon is not None and self.history:
             raise ArgumentError("a horizon is one moment, and time-averaged scores are of all: give one of the two")
         if self.percent and "*" in self.scale:
@@ -337,7 +245,7 @@ class ReadOptions:
         """What the user says of classes: the positive class, and all classes in order."""
         from opinionpool.tables.classes import ClassOptions
 
-        return ClassOptions(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
+        return ClassOptions(self.positive, tuple(self.classes))
 
     @property
     def several(self) -> dict[str, tuple[str, ...]]:
@@ -360,19 +268,16 @@ class ReadOptions:
         from opinionpool.scales import scales_given
         from opinionpool.tables.units import NumberRules
 
-        missing = tuple(map(str, self.missing_values))
         scales = scales_given({**self.known_scales, **self.scale})
-        return NumberRules(self.percent, self.decimal, missing, self.units, scales)
+        return NumberRules(self.percent, self.decimal, tuple(self.missing_values), self.units, scales)
 
     @property
     def no_outcome(self) -> NoOutcome:
         """Words for a missing or void outcome; with scales of levels, n/a means missing, not void."""
         from opinionpool.tables.classes import NoOutcome
 
-        rules = self.rules
-        classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]
-        missing = (*rules.missing, *(["n/a"] if rules.scales else []))
-        return NoOutcome.of(missing, tuple(map(str, self.void_values)), classes)
+        missing = (*self.missing_values, *["n/a"] * bool(self.rules.scales))
+        return NoOutcome.of(missing, self.void_values, [*self.classes, *filter(None, [self.positive])])
 
     def revised(self, remedy: Remedy) -> ReadOptions:
         """Return a copy changed by `remedy`: it adds to options that may repeat and to `where`, and replaces others."""
@@ -395,24 +300,18 @@ class ReadOptions:
         """Options that are not at their default, by name; those on scores (horizon, history) are left out."""
         values = {name: getattr(self, name) for name, option in OPTIONS.items() if option.flag is None}
         return {
-            name: value
-            for name, value in values.items()
-            if not ((isinstance(value, bool | tuple | dict) and not value) or value is None)
+            name: of for name, of in values.items() if of or not (of is None or isinstance(of, bool | tuple | dict))
         }
 
     def toml(self, outcomes: str | None = None) -> str:
         """Return the options as text of an options file; `outcomes` is a table's path relative to the file."""
-        given = {option_name(name, OPTIONS[name].repeated): value for name, value in self.given().items()}
-        plain = {name: value.item().isoformat() if name == "as-of" else value for name, value in given.items()}
-        if "column" in plain:
-            plain["column"] = {role: name or "" for role, name in plain["column"].items()}
-        return toml(({} if outcomes is None else {"outcomes": outcomes}) | plain)
-
-
-# The options by their names in Python, in order.
-OPTIONS: dict[str, Option] = {
-    each.name: option for each in fields(ReadOptions) if (option := each.metadata.get("option"))
-}
+        given: dict[str, Any] = {} if outcomes is None else {"outcomes": outcomes}
+        given |= {OPTIONS[name].typed: value for name, value in self.given().items()}
+        if "as-of" in given:
+            given["as-of"] = self.as_of.item().isoformat()
+        if "column" in given:
+            given["column"] = {role: name or "" for role, name in self.columns.items()}
+        return toml(given)
 
 
 def first_stage(remedy: Remedy) -> int:
@@ -430,14 +329,13 @@ def in_python(text: str) -> str:
     >>> in_python("say --scale gpt=1-5, --percent or --exclude 'no judge'; --column ROLE=NAME gives a role")
     "In Python: scale={'gpt': '1-5'}, percent=True, exclude=['no judge'], columns={'ROLE': 'NAME'}"
     """
-    names, found = {option_name(name, option.repeated): name for name, option in OPTIONS.items()}, dict[str, str]()
-    for flag, quoted, plain in _FLAG.findall(text):
-        name, value = names.get(flag, ""), quoted or plain.rstrip(".,;:)")
-        if name and name not in found and (value or OPTIONS[name].kind == "flag"):
-            key, sign, of = value.partition("=") if name == "columns" else value.rpartition("=")
-            given: object = {key: of or None} if sign and OPTIONS[name].kind == "pairs" else value
-            given = [value] if OPTIONS[name].kind == "list" else True if OPTIONS[name].kind == "flag" else given
-            found[name] = f"{name}={given!r}"
+    options, found = {option.typed: option for option in OPTIONS.values()}, dict[str, str]()
+    for typed, quoted, plain in _FLAG.findall(text):
+        option, value = options.get(typed), quoted or plain.rstrip(".,;:)")
+        if option is not None and option.name not in found and (value or option.kind == "flag"):
+            key, sign, of = value.partition("=") if option.name == "columns" else value.rpartition("=")
+            given = {"flag": True, "list": [value], "pairs": {key: of or None} if sign else value}
+            found[option.name] = f"{option.name}={given.get(option.kind, value)!r}"
     return f"In Python: {', '.join(found.values())}" if found else ""
 
 
@@ -452,13 +350,13 @@ def options_given(given: Mapping[str, Any]) -> ReadOptions:
 
 def documented(function: Documented) -> Documented:
     """Return `function` with {options} in its docstring replaced by the help texts of all options."""
+    kinds = {"flag": "bool, default False", "pairs": "mapping, optional"}
+    kinds |= dict.fromkeys(("list", "classes"), "sequence, optional")
     lines = []
-    for name, option in OPTIONS.items():
-        kind = {"flag": "bool, default False", "pairs": "mapping, optional"}.get(option.kind, "optional")
-        kind = "sequence, optional" if option.kind in {"list", "classes"} else kind
-        if option.choices:
-            kind = "{" + ", ".join(f'"{word}"' for word in option.choices) + "}, optional"
-        lines += [f"    {name} : {kind}", f"        {option.help}"]
+    for option in OPTIONS.values():
+        choices = ", ".join(f'"{word}"' for word in option.choices)
+        kind = f"{{{choices}}}, optional" if choices else kinds.get(option.kind, "optional")
+        lines += [f"    {option.name} : {kind}", f"        {option.help}"]
     if function.__doc__:
         function.__doc__ = function.__doc__.replace("    {options}", "\n".join(lines))
     return function
@@ -466,16 +364,15 @@ def documented(function: Documented) -> Documented:
 
 def read_options(path: str) -> dict[str, Any]:
     """Options in a TOML file as arguments of `ReadOptions`, and `outcomes`, the path of a table, if given."""
-    import tomllib
-
     try:
         with open(path, "rb") as file:
             found = tomllib.load(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ArgumentError(f"{path} cannot be read as a file of options: {reason}") from None
-    names = {option_name(name, option.repeated): name for name, option in OPTIONS.items() if option.flag is None}
-    names |= {name.replace("_", "-"): name for name in names.values()} | {"outcomes": "outcomes"}
+    options = [option for option in OPTIONS.values() if option.flag is None]
+    names = {option.typed: option.name for option in options} | {"outcomes": "outcomes"}
+    names |= {option.name.replace("_", "-"): option.name for option in options}
     given: dict[str, Any] = {}
     for key, value in found.items():
         name = names.get(key.replace("_", "-"))
@@ -494,13 +391,6 @@ def read_options(path: str) -> dict[str, Any]:
     return given
 
 
-def _texts(values: object, name: str) -> tuple[str, ...]:
-    """Return `values` as a tuple of texts; a single text is one value, and None is an empty tuple."""
-    if values is None:
-        return ()
-    return (values,) if isinstance(values, str) else tuple(map(str, labels_given(values, name)))
-
-
 def _classes(text: str) -> tuple[str, ...]:
     """Return the classes in a text, separated by commas; a class with a comma stands in double quotes."""
     import csv
@@ -512,10 +402,15 @@ def _classes(text: str) -> tuple[str, ...]:
 
 
 def _pairs(words: Sequence[str], form: str) -> dict[str, Any]:
-    """Values by name from words of the `form` NAME=VALUE: a tuple if a name is repeated, None for an empty value."""
+    """Values by name from words of the `form` NAME=VALUE: a tuple if a name is repeated, None for an empty value.
+
+    The name of a word of the form [NAME=]VALUE is "*" if it has none.
+    """
     found: dict[str, list[str]] = {}
     for word in words:
         name, sign, value = word.partition("=") if form.startswith("ROLE") else word.rpartition("=")
+        if form.startswith("[") and not sign:
+            name, sign = "*", "="
         if not sign or not name.strip():
             raise ArgumentError(f"{word!r} is not of the form {form}")
         found.setdefault(name.strip(), []).append(value.strip())

@@ -123,9 +123,7 @@ class TableReader:
         names = () if other is None else other.names
         own = {role: name for role, name in request.keys.items() if name in self.table.names or name not in names}
         judges = (*request.known_experts, *request.scale)
-        given_roles = UserRoles(
-            own, request.parts, (*map(str, request.include),), (*map(str, request.exclude),), judges
-        )
+        given_roles = UserRoles(own, request.parts, tuple(request.include), tuple(request.exclude), judges)
         known = None if other is None else beside(other, request, self.table.names)
         scaled = profile.with_scales(request.rules.scales, request.columns)
         found = find_layout(scaled, given_roles, known, request.no_outcome.every)
@@ -206,7 +204,7 @@ class TableReader:
         # Of the experts in a part of a table nothing follows.
         units, scales = self.request.units, () if table.part else self.request.scale
         played = [name for place, name in enumerate(names) if place not in layout.unused]
-        known = list(dict.fromkeys([*found.long_rows.experts, *played, *map(str, self.request.exclude)]))
+        known = list(dict.fromkeys([*found.long_rows.experts, *played, *self.request.exclude]))
         keys = {ALL, *map(name_key, known)}
         for option, name in [*(("unit", name) for name in units), *(("scale", name) for name in scales)]:
             if name_key(name) not in keys:
@@ -332,7 +330,7 @@ class TableReader:
         if request.history:
             found = replace(found, history=self._history(found))
         if request.silence is not None:
-            found = with_silence(found, float(str(request.silence)))
+            found = with_silence(found, request.silence)
         found = _of_events(self.options, found, void)
         if request.horizon is None:
             return found
