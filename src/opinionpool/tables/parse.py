@@ -255,11 +255,6 @@ class TableReader:
         return found
 
     @cached_property
-    def prior(self) -> Array | None:
-        """Prior probability of each event, (events,) or (events, K); None without columns of priors."""
-        return prior_of_events(self.layout, self.melted, self.events.codes, self.settled.options, self.cell_reader)
-
-    @cached_property
     def placed(self) -> LongRows:
         """Forecasts made in time, with 1 - p for p where a scale, or the order of two things shown, is reversed."""
         rows, classes = self.timed[0], self.settled.classes
@@ -305,7 +300,7 @@ class TableReader:
         """Forecasts that the table has, with outcomes and facts on the events."""
         request, facts, (rows, probabilities, _) = self.request, self.facts, self.chosen
         classes, (outcomes, void, _) = self.settled.classes, self.known
-        prior = prior_of_events(self.layout, self.melted, self.events.codes, classes, self.cell_reader, self.options)
+        codes, reader = self.events.codes, self.cell_reader
         found = Forecasts(
             events=tuple(self.events.values),
             experts=tuple(rows.experts),
@@ -314,7 +309,7 @@ class TableReader:
             expert_index=rows.expert,
             probabilities=probabilities,
             outcomes=np.maximum(outcomes, UNRESOLVED),
-            prior=prior,
+            prior=prior_of_events(self.layout, self.melted, codes, self.settled.options, reader),
             times=facts.latest(rows),
             groups=facts.groups,
             topics=facts.topics,

@@ -25,7 +25,7 @@ from opinionpool.tables.engine import SPACE, Progress, is_large
 from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import as_asked
+from opinionpool.tables.outcomes import as_asked, settle
 from opinionpool.tables.parse import TableReader
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
