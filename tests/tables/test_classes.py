@@ -152,7 +152,7 @@ def test_a_few_events_with_two_outcomes_are_named():
     # What experts answered differs on more of them.
     for i in range(1, 18, 3):
         table["outcome"][i] = str(1 - i // 3 % 2)
-    with pytest.raises(LayoutError, match="'outcome' is what happened, though it differs within 6 events") as asked:
+    with pytest.raises(LayoutError, match="unless 'outcome' differs within 6 events") as asked:
         read_forecasts(table)
     assert asked.value.remedies == ({"columns": {"outcome": "outcome"}}, {"columns": {"outcome": None}})
     with pytest.raises(CellError, match="if the column is no fact on events, as what each expert answered") as caught:

@@ -71,7 +71,7 @@ LAST = {"X": [[0.3], [0.4], [0.5], [0.6]]}
         # A price may be that of the side that was bought, or of yes throughout: both are offered.
         (ORDERS, {"--column verdict=": {"experts": ("a", "b"), "X": [[0.75, 0.875]] * 4},
                   "--column probability=price --column verdict=side": {"X": SIDES}}),
-        (BETS, {"--column outcome=": {"X": [[0.25 + i / 10, 0.75 - i / 10] for i in range(4)]},
+        (BETS, {"--column verdict=": {"X": [[0.25 + i / 10, 0.75 - i / 10] for i in range(4)]},
                 "--column probability=probAfter --column verdict=outcome": {}}),
         # Columns of times are no experts, and the last one counts.
         (DATES, {"--column probability=2026-02-01": {"X": [[0.2] * 2, [0.3] * 2, [0.4] * 2, [0.5] * 2]}}),
@@ -169,7 +169,7 @@ TABLE = {
 
 
 def test_rows_of_totals_are_refused_with_the_condition_that_leaves_them_out(tmp_path):
-    with pytest.raises(LayoutError, match="if 'Mean' is no forecast") as caught:
+    with pytest.raises(LayoutError, match="unless 'Mean' holds forecasts") as caught:
         read_forecasts(TABLE)
     assert [remedy["columns"]["probability"] for remedy in caught.value.remedies] == [
         ("Anna", "Ben"),

@@ -119,7 +119,7 @@ def asked(text, columns=None):
         ("Frage,Mia,Ole,Richtig?\nA,.7,.5,ja\nB,.2,.1,nein", {"outcome": "Richtig?"}),
         # Those who play are no events and experts, as what happened is of the rows.
         ("favorite,underdog,favorite_probability,favorite_win_flag\na,b,.6,1\na,c,.8,0\nd,b,.7,1",
-         {"event": None, "outcome": "favorite_win_flag"}),
+         {"event": ("favorite", "underdog"), "outcome": "favorite_win_flag"}),
         # A score beside the label of each is how sure each is of it.
         ("text,true_label,model,label,score\nx y,POSITIVE,m,NEGATIVE,.6\nx y,POSITIVE,n,POSITIVE,.7\nz,NEGATIVE,m,"
           "NEGATIVE,.8\nz,NEGATIVE,n,NEGATIVE,.9".replace(" ", "_"), {"probability": "score"}),
@@ -286,7 +286,7 @@ def test_a_reading_that_is_offered_is_read_when_it_is_typed(columns, rows):
 
 
 def test_all_numbers_of_a_wide_table_are_accounted_for():
-    with pytest.raises(LayoutError, match="'hardness' is no forecast"):
+    with pytest.raises(LayoutError, match="unless 'hardness' holds forecasts"):
         read_forecasts(
             {"event": [*"abc"], "ann": [0.1, 0.3, 0.4], "hardness": ["easy", "0.5", "hard"], "bob": [0.2, 0.4, 0.1]}
         )

@@ -197,7 +197,7 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         # A flag is what happened, and no judge.
         (LOANS, None, []),
         # A key may be made of two columns.
-        (STATES, None, [{"event": None}, {"event": ("state", "candidate")}]),
+        (STATES, None, [{"event": ("state", "candidate")}, {"event": None}]),
         # Two words under a header that ends in result may be the outcome; days are no forecasts.
         (READERS, None, [{"outcome": "biopsy_result"}]),
         # Beside confidence, 0 and 1 that differ within events are verdicts.
@@ -224,7 +224,7 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         (SPORTS, None, [{"outcome": "FTR"}]),
         (PARTIES, None, [{"probability": "Left_WinProbability", "outcome": "Left_Won"}]),
         # Columns that begin alike are a family, beside which others are none; what was predicted did not happen.
-        (CHURN, None, [{"outcome": "Churn", "probability": ("proba_lr", "proba_rf", "proba_xgb")}]),
+        (CHURN, None, [{"outcome": "Churn"}]),
         # Amounts are no probabilities, and many columns of words are those of features.
         (QUANTILES, None, []),
         (CUSTOMERS, None, []),
@@ -245,12 +245,11 @@ def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcom
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("item,p5,p50,p95\na,.1,.2,.3\nb,.2,.4,.6\n", "'p50' may be quantiles of an amount"),
-        ("question,person,estimate,unit\na,x,.1,share\na,y,.2,share\nb,x,.3,share\n", "'unit' may say what"),
+        ("item,p5,p50,p95\na,.1,.2,.3\nb,.2,.4,.6\n", "'p50' is quantiles of an amount"),
+        ("question,person,estimate,unit\na,x,.1,share\na,y,.2,share\nb,x,.3,share\n", "'unit' says what"),
         ("a,home,draw,away,forecast\nx,.5,.3,.2,.1\ny,.4,.4,.2,.3\nz,.2,.5,.3,.2\n", "'home', 'draw', 'away' add up"),
-        ("Risk,Anna,Bert,Mitigated\na,.2,.1,0\nb,.4,.3,1\nc,.3,.3,1\n", "'Mitigated' may be the outcome"),
-        ("event,last_price,in_dip\na,.2,no\nb,.4,yes\nc,.3,no\n", "'in_dip' may be the outcome"),
-        ("id,oof_a,oof_b,final_score\na,61,62,63\nb,71,75,70\nc,80,82,79\nd,55,59,51\n", "may be scores"),
+        ("Risk,Anna,Bert,Mitigated\na,.2,.1,0\nb,.4,.3,1\nc,.3,.3,1\n", "'Mitigated' is the outcome"),
+        ("id,oof_a,oof_b,final_score\na,61,62,63\nb,71,75,70\nc,80,82,79\nd,55,59,51\n", "hold scores"),
     ],
 )  # fmt: skip
 def test_what_might_do_harm_is_not_offered_and_has_a_reason(text, reason):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, product
+from itertools import chain
+from types import MappingProxyType
 from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding, typed_options
 from opinionpool.scales import Scale, Spread, shared_scales
-from opinionpool.tables.choice import Choice
+from opinionpool.tables.choice import Choice, choose
+from opinionpool.tables.meanings import Meanings
 from opinionpool.tables.profile import WORDS, Profile
+from opinionpool.tables.reading import Reading
 from opinionpool.tables.roles import (
     BETWEEN,
     CLASSES,
-    FACTS,
     GRID,
     KEYED,
     ONE,
@@ -26,11 +28,8 @@ from opinionpool.tables.roles import (
     RESPONDENTS,
     ROLES,
     SURE,
-    SYNONYMS,
-    TEXT,
     WIDE,
     Beside,
-    Reading,
     Shape,
     UserRoles,
     class_names,
@@ -91,60 +90,55 @@ def find_layout(
     for names in given_roles.columns.values():
         for name in (names,) if isinstance(names, str) else names or ():
             position(profile.table.name, profile.table.names, name)
-    choice = Choice(profile, given_roles, beside, void)
-    odds = [c.name for c in choice.free if c.american and not ("never" in c.hints or given_roles.settles(c.name))]
-    if odds and PROBABILITY not in choice.given:
+    meanings = Meanings(profile, given_roles, beside, void)
+    odds = [c.name for c in meanings.free if c.american and not ("never" in c.hints or given_roles.settles(c.name))]
+    if odds and PROBABILITY not in meanings.given:
         raise fault("american-odds", Place(profile.table.name), columns=odds)
-    fit, offered = _readings(choice)
-    for c in sorted(choice.free, key=lambda c: len(c.roles)) if fit is None else ():
+    choice = choose(meanings)
+    if choice.fit is not None:
+        return _layout(choice.fit)
+    for c in sorted(meanings.free, key=lambda c: len(c.roles)):
         if c.kind == "text" and (amounts := profile.amounts(c)):
             others = [Remedy({"where": condition(c.name, "=", word)}) for word in c.words.values if word not in amounts]
             raise fault("quantiles", Place(profile.table.name), others, column=c.name, word=amounts[0])
-    if fit is None and not (offered or any(not c.binary for c in choice.numbers)) and (scales := profile.recognised()):
+    if not (choice.offered or any(not c.binary for c in meanings.numbers)) and (scales := profile.recognised()):
         # No column holds numbers, and some hold levels of scales.
-        levels = Choice(profile.with_scales(scales, given_roles.columns), given_roles, beside, void)
-        only, several = _readings(levels)
-        raise _question(levels, several, scales, only)
-    if fit is None:
-        raise _question(choice, offered, verdicts=list(_mixed(choice) if offered else _verdicts(choice)))
-    return _layout(choice, fit)
+        levels = choose(Meanings(profile.with_scales(scales, given_roles.columns), given_roles, beside, void))
+        raise _question(meanings, levels, scales)
+    raise _question(meanings, choice, verdicts=list(_mixed(meanings) if choice.offered else _verdicts(meanings)))
 
 
-def _mixed(choice: Choice) -> Iterator[_Way]:
+def _mixed(look: Meanings) -> Iterator[_Way]:
     """Yield the way to read a table in which some columns hold fractions, and others scores or verdicts on scales."""
-    able = [c for c in choice.free if c in choice.numbers or ("score" in c.hints and c.forecasts)]
+    able = [c for c in look.free if c in look.numbers or ("score" in c.hints and c.forecasts)]
     scores = [c for c in able if c.unit == "scale" and not c.binary]
     if scores and any(c.fractions for c in able):
         scales = shared_scales({c.name: Spread.of(c.values) for c in scores})
         own = {name: Scale.of(scale) for name, scale in scales.items()}
-        yield from _in_levels(choice, {**own, **choice.profile.recognised()})
+        yield from _in_levels(look, {**own, **look.profile.recognised()})
 
 
-def _verdicts(choice: Choice) -> Iterator[_Way]:
+def _verdicts(look: Meanings) -> Iterator[_Way]:
     """Yield ways to read columns of words, or of 0 and 1, as experts' judgements: all on one scale, else one column."""
-    found = choice.profile.recognised(("outcome",))
-    alike = {c.name: c.words.values for c in choice.free if c.name in found and not c.roles}
+    found = look.profile.recognised(("outcome",))
+    alike = {c.name: c.words.values for c in look.free if c.name in found and not c.roles}
     shared = Scale.of_verdicts([*{*chain(*alike.values())}]) if len(alike) > 1 else None
-    ways = [] if shared is None else list(_in_levels(choice, dict.fromkeys(alike, shared), tuple(alike)))
-    ways = ways or [way for name, scale in found.items() for way in _in_levels(choice, {name: scale}, name)]
-    votes = [c.name for c in choice.free if c.binary and "verdict" in choice.roles(c)]
-    ways += [way for name in votes for way in _in_levels(choice, {}, name)]
+    ways = [] if shared is None else list(_in_levels(look, dict.fromkeys(alike, shared), tuple(alike)))
+    ways = ways or [way for name, scale in found.items() for way in _in_levels(look, {name: scale}, name)]
+    votes = [c.name for c in look.free if c.binary and "verdict" in look.roles(c)]
+    ways += [way for name in votes for way in _in_levels(look, {}, name)]
     # What differs within an event is no outcome of it.
-    varies = choice.profile.varies_within
-    yield from (
-        way for way in ways if (one := way[0]).roles.get("outcome") or varies(one.forecasts[0], one.roles["event"])
-    )
+    yield from (way for way in ways if (one := way[0]).roles.get("outcome") or one.varies(one.forecasts[0]))
 
 
-def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
+def _in_levels(look: Meanings, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
     """Yield the reading, and its options, in which columns have `scales` and `forecasts` are forecasts, if it fits."""
-    given = choice.given_roles
+    given = look.given_roles
     columns = {} if forecasts is None else {PROBABILITY: forecasts}
     roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
-    levels = choice.profile.with_scales(scales, roles.columns)
-    again = Choice(levels, roles, choice.beside, choice.void)
-    only, _ = _readings(again)
-    if only is not None and not only.harms:
+    levels = look.profile.with_scales(scales, roles.columns)
+    only = choose(Meanings(levels, roles, look.beside, look.void)).fit
+    if only is not None:
         remedy = {"columns": columns, "scale": {name: str(scale) for name, scale in scales.items()}}
         yield only, {option: value for option, value in remedy.items() if value}
 
@@ -165,142 +159,29 @@ def check_names(profile: Profile) -> None:
         raise fault("no-header", table, number=number)
 
 
-def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
-    """Return True if `other` differs from `one` only in columns whose headers are exactly the names of their roles."""
-    if one.shape != other.shape or not {*other.caveats} <= {*one.caveats} or one.roles.keys() != other.roles.keys():
-        return False
-    differing = [role for role, places in one.roles.items() if places != other.roles[role]]
-    own = [choice.profile.columns[place].named(role) for role in differing for place in other.roles[role][:1]]
-    return len(own) == len(differing) > 0 and all(own)
-
-
-def _guesses(choice: Choice, reading: Reading) -> int:
-    """Return the number of roles in `reading` whose columns are named neither by headers nor by the user."""
-    columns, found = choice.profile.columns, 0
-    for role, places in reading.roles.items():
-        named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].hints)
-        named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
-        found += not named and any(role not in columns[place].roles for place in places)
-    return found
-
-
-def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
-    """Return a key that is equal for two readings if they give the same forecasts on the same events."""
-    places = [reading.roles.get(role, ()) for role in ("event", "expert", "class", "verdict", "outcome")]
-    groups = (choice.profile.key(each).tobytes() if each else b"" for each in places)
-    return (reading.shape.key, reading.forecasts, *groups)
-
-
-def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each set of forecasts and events, without readings to which another one is preferred."""
-    found: dict[object, Reading] = {}
-    for reading in readings:
-        found.setdefault(_meaning(choice, reading), reading)
-    left = list(found.values())
-    return [one for one in left if not any(one.within(other) or _outdone(choice, one, other) for other in left)]
-
-
-def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
-    """Return the reading and [] if exactly one reading is acceptable, else None and the readings to propose."""
-    judged = list(choice.readings())
-    fit = _best(choice, (one for one in judged if not one.caveats))
-    known = {_meaning(choice, one) for one in fit}
-    questionable = [
-        one
-        for one in _best(choice, (one for one in judged if one.caveats))
-        if _meaning(choice, one) not in known
-        and not any(one.within(other) or _outdone(choice, one, other) for other in fit)
-    ]
-    if any(one.roles.get("outcome") for one in fit):
-        questionable = [one for one in questionable if one.roles.get("outcome") or one.shape == RESPONDENTS]
-    if len(fit) == 1 and not questionable:
-        whole = list(_with_facts(choice, fit[0]))
-        return (whole[0], []) if len(whole) == 1 else (None, whole)
-    if fit:
-        return None, [one for one in (*fit, *questionable) if not one.harms]
-    loose = [one for one in choice.loose_readings if _guesses(choice, one) <= _GUESSES]
-    safe = [one for one in _best(choice, [*questionable, *loose]) if not one.harms]
-    safe = [one for one in safe if not any(_is_part(choice, one, other) for other in safe)]
-    sure = [one for one in safe if not one.caveats] or safe
-    least = min((_guesses(choice, one) for one in sure), default=0)
-    able = [one for one in safe if one in sure or one in questionable or _guesses(choice, one) < least]
-    able.sort(
-        key=lambda one: (
-            not one.roles.get("outcome"),
-            one.shape == WIDE and choice.asks(one),
-            _guesses(choice, one),
-        )
-    )
-    return None, able
-
-
-def _rejected(choice: Choice) -> Reading | None:
-    """Return, of all readings rejected for their harms, the reading with the fewest guessed roles, or None."""
-    able = sorted(choice.loose_readings, key=lambda one: (_guesses(choice, one), len(one.harms)))
-    return next((one for one in able if one.harms), None)
-
-
-def _is_part(choice: Choice, one: Reading, other: Reading) -> bool:
-    """Return True if `one` has a single column of forecasts, and `other` has this and others, one for each expert."""
-    own, others = {*one.forecasts}, {*other.forecasts}
-    columns = choice.profile.columns
-    named = any(PROBABILITY in columns[place].roles for place in own)
-    named |= all("summary" in columns[place].hints for place in others - own)
-    return one.shape == ONE and other.shape == WIDE and own < others and not named
-
-
-def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
-    """Yield copies of `reading` with columns of facts (times, topics, ...), one for each choice that headers allow."""
-    wanted = FACTS[:1] if reading.shape == RESPONDENTS else FACTS
-    players = {role: places for role in wanted if (places := _fact_columns(choice, reading, role))}
-    for chosen in product(*players.values()):
-        facts = {role: (place,) for role, place in zip(players, chosen, strict=True)}
-        if len(set(facts.values())) == len(facts):
-            yield replace(reading, roles={**reading.roles, **facts})
-
-
-def _fact_columns(choice: Choice, reading: Reading, role: str) -> list[int]:
-    """Positions of columns whose headers name `role`, a fact such as topic, without copies of the first one."""
-    look, event = choice.profile, reading.roles.get("event", ())
-    if role in choice.given or role == "order":
-        return list(choice.given.get(role, ()))
-    found = [c for c in choice.free if role in choice.roles(c) and c.place not in reading.used]
-    found = [c for c in found if not c.name.lower().startswith("prior:")]
-    if role in {"time", "expires"}:
-        # What all forecasts on an event have in common is when it begins or ends itself.
-        own = [c for c in found if normal(c.name) not in {"start_time", "end_time"}]
-        varying = [c for c in found if event and look.varies_within(c.place, event)]
-        found = [c for c in found if c in own or c.present < 1 or c in varying]
-        found = varying if role == "time" and varying else found
-    found.sort(
-        key=lambda c: SYNONYMS[role].index(normal(c.name)) if role == TEXT and normal(c.name) in SYNONYMS[role] else 0
-    )
-    return look.own(found, role)
-
-
-def _layout(choice: Choice, reading: Reading) -> Layout:
+def _layout(reading: Reading) -> Layout:
     """Return the layout of the table under `reading`."""
-    columns, shape = choice.profile.columns, reading.shape
+    look, columns, shape = reading.meanings, reading.profile.columns, reading.shape
     roles = {role: places[0] for role, places in reading.roles.items() if places}
     forecasts = reading.forecasts
     priors = {}
-    for c in choice.free:
+    for c in look.free:
         head, colon, label = c.name.partition(":")
         if colon and normal(head) == "prior" and c.place not in reading.used:
             priors[label.strip()] = c.place
-    if shape in {ONE, WIDE} and PROBABILITY not in choice.given:
+    if shape in {ONE, WIDE} and PROBABILITY not in look.given:
         # An expert without a forecast yet is one.
-        blank_columns = [c.place for c in choice.numbers if not c.kind and not c.hints and c.place not in reading.used]
+        blank_columns = [c.place for c in look.numbers if not c.kind and not c.hints and c.place not in reading.used]
         forecasts = tuple(sorted({*forecasts, *blank_columns}))
     names = [columns[place].name for place in forecasts]
     cells: tuple[tuple[str | None, str | None], ...] = tuple((name, None) for name in names)
     if shape == GRID:
-        cells = choice.profile.grid(reading.forecasts, choice.happened(reading)) or cells
+        cells = reading.grid or cells
     elif shape in {CLASSES, ONE_CLASSES}:
         expert = None if shape == CLASSES else "forecast"
-        cells = tuple((expert, label) for label in class_names(names, choice.happened(reading)))
+        cells = tuple((expert, label) for label in class_names(names, reading.happened))
     elif shape == PAIRS:
-        named = {sure: expert for expert, _, sure in choice.profile.pairs}
+        named = {sure: expert for expert, _, sure in reading.profile.pairs}
         cells = tuple((named.get(place, columns[place].name), None) for place in forecasts)
         del roles["verdict"]
     elif shape == RESPONDENTS:
@@ -308,7 +189,7 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
     if shape == ONE:
         roles.pop(PROBABILITY)
     used = {*reading.used, *forecasts, *priors.values()}
-    free = [c.place for c in choice.free if c.place not in used]
+    free = [c.place for c in look.free if c.place not in used]
     return Layout(
         shape,
         roles,
@@ -317,7 +198,7 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
         tuple(free),
         priors,
         tuple(names) if shape == RESPONDENTS else (),
-        tuple(role for role in roles if role not in choice.given and role not in columns[roles[role]].roles),
+        tuple(role for role in roles if role not in look.given and role not in columns[roles[role]].roles),
         reading.roles["verdict"] if shape == PAIRS else (),
     )
 
@@ -347,122 +228,112 @@ def _shared_words(profile: Profile, names: Collection[str]) -> tuple[list[str], 
 
 
 def _question(
-    choice: Choice,
-    readings: Sequence[Reading],
-    scales: Mapping[str, Scale] | None = None,
-    only: Reading | None = None,
-    verdicts: Sequence[_Way] = (),
+    look: Meanings, choice: Choice, scales: Mapping[str, Scale] = MappingProxyType({}), verdicts: Sequence[_Way] = ()
 ) -> OpinionPoolError:
-    """Return the error that lists the possible readings, each with the options for it, and what the columns hold.
+    """Return the error that lists the readings in `choice`, each with the options for it, and what the columns hold.
 
-    `scales` are scales for columns of words, by header; `only` is the single reading with these scales, if there is
-    one; `verdicts` are further readings with their options.
+    `scales` are scales for columns of words, by header, with which `choice` was made; `verdicts` are further readings
+    with their options.
     """
     offers = list(verdicts)
-    for reading in readings if only is None else [only]:
-        remedy = _remedy(choice, reading, readings) if only is None else {}
+    for reading in choice.offered if choice.fit is None else [choice.fit]:
+        remedy = _remedy(reading, choice.offered) if choice.fit is None else {}
         if remedy is not None and len(offers) < _OFFERED:
-            names = [choice.profile.columns[place].name for place in reading.forecasts]
-            levels = {name: str(scales[name]) for name in names if scales and name in scales}
+            levels = {name: str(scales[name]) for name in reading.names_of(reading.forecasts) if name in scales}
             remedy = {**remedy, "scale": levels} if levels else remedy
             offers += [(reading, remedy)] if remedy else []
     lines = []
     for reading, remedy in offers:
-        caveats = f", if {' and '.join(reading.caveats)}" if reading.caveats else ""
-        lines.append(f"  {_line(choice, reading)}{caveats}: {' '.join(map(typed, typed_options(remedy)))}")
-    if not offers and (rejected := _rejected(choice)):
-        lines.append(f"  {_line(choice, rejected)}, but {' and '.join(rejected.harms)}")
-    lines += _columns(choice, offers[0][0] if offers else None)
-    named, events = PROBABILITY in choice.given, [c for c in choice.free if "event" in choice.roles(c)]
-    able = offers or choice.numbers or named or any(PROBABILITY in choice.roles(column) for column in choice.free)
-    where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
+        caveat = f", unless {reading.caveats[0]}" if reading.caveats else ""
+        lines.append(f"  {_line(reading)}{caveat}: {' '.join(map(typed, typed_options(remedy)))}")
+    if not offers and choice.rejected is not None:
+        lines.append(f"  {_line(choice.rejected)}, but perhaps {' and '.join(map(str, choice.rejected.caveats))}")
+    lines += _columns(look, offers[0][0] if offers else None)
+    named, events = PROBABILITY in look.given, [c for c in look.free if "event" in look.roles(c)]
+    able = offers or look.numbers or named or any(PROBABILITY in look.roles(column) for column in look.free)
+    where, ways = Place(look.profile.table.name), [Remedy(remedy) for _, remedy in offers]
     used = offers[0][0].used if offers else ()
-    hint = levels_hint(choice.profile, [c.name for c in choice.free if c.place not in used], bool(offers))
-    if named and not (offers or events or "event" in choice.given):
+    hint = levels_hint(look.profile, [c.name for c in look.free if c.place not in used], bool(offers))
+    if named and not (offers or events or "event" in look.given):
         hint += "; --column event=NAME says which one is the event"
     params = {
         "readings": "\n".join([f"{hint}{'; it may be' if offers else ''}", *lines, ""]),
         "roles": ", ".join(ROLES),
     }
-    if able:
-        return fault("unclear-columns", where, ways, **params)
-    return fault("no-forecast-column", where, ways, **params)
+    return fault("unclear-columns" if able else "no-forecast-column", where, ways, **params)
 
 
-def _line(choice: Choice, reading: Reading) -> str:
+def _line(reading: Reading) -> str:
     """Return a line of text on a reading: its shape, and its columns by role, as "event = q, expert = name"."""
-    columns = choice.profile.columns
     parts = [
-        f"{role} = {' + '.join(shown(columns[p].name) for p in places)}"
+        f"{role} = {' + '.join(map(shown, reading.names_of(places)))}"
         for role, places in reading.roles.items()
         if places
     ]
-    parts += ["rows are numbered"] if reading.shape.numbered and not reading.roles.get("event") else []
-    parts += [f"forecasts = {listed([columns[p].name for p in reading.forecasts], 6)}"] if reading.shape.columns else []
+    parts += ["rows are numbered"] if reading.shape.numbered and not reading.event else []
+    parts += [f"forecasts = {listed(reading.names_of(reading.forecasts), 6)}"] if reading.shape.columns else []
     return f"{reading.shape.name}: {', '.join(parts)}"
 
 
-def _columns(choice: Choice, reading: Reading | None) -> list[str]:
+def _columns(look: Meanings, reading: Reading | None) -> list[str]:
     """Return a line of text for each column: name, type, number of values, range or example, role in `reading`."""
     rows = [("column", "holds", "", "range or example", "would be" if reading else "may be")]
-    for column in choice.profile.columns[:_SHOWN]:
+    for column in look.profile.columns[:_SHOWN]:
         played = [] if reading is None else [role for role, places in reading.roles.items() if column.place in places]
         if reading is not None and column.place in reading.forecasts and not played:
             played = ["forecasts"]
-        role = ", ".join(played or sorted(choice.roles(column) - {"other", "sureness"}) if reading is None else played)
+        role = ", ".join(played or sorted(look.roles(column) - {"other", "sureness"}) if reading is None else played)
         nothing = "never forecasts" if "never" in column.hints else "nothing" if reading else "?"
         nothing = "outcome?" if not reading and "unsure" in column.hints and column.distinct == 2 else nothing
         scale = f" ({column.scale})" if column.scale else ""
         rows.append(column.line(f"{role}{scale}" if role == "forecasts" else role or column.scale or nothing))
     widths = [min(40, max(len(row[i]) for row in rows)) for i in range(4)]
-    more = len(choice.profile.columns) - _SHOWN
+    more = len(look.profile.columns) - _SHOWN
     lines = ["  " + "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]) for row in rows]
     return lines + ([f"  and {counted(more, 'column')} more"] if more > 0 else [])
 
 
-def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapping[str, object] | None:
+def _remedy(reading: Reading, others: Sequence[Reading]) -> Mapping[str, object] | None:
     """Return the shortest option `columns` that selects `reading` over `others`, or None if that is impossible."""
-    columns = choice.profile.columns
-    named: dict[str, Named] = {}
-    for role, places in reading.roles.items():
-        names = tuple(columns[place].name for place in places)
+    look, named = reading.meanings, dict[str, Named]()
+    for role, places in (
+        *reading.roles.items(),
+        *([(PROBABILITY, reading.forecasts)] if reading.shape.columns else []),
+    ):
+        names = tuple(reading.names_of(places))
         named[role] = None if not names else names[0] if len(names) == 1 else names
-    forecasts = tuple(columns[place].name for place in reading.forecasts)
-    if reading.shape not in {SURE, PAIRS} and choice.votes(reading):
+    if reading.shape not in {SURE, PAIRS} and reading.votes():
         named["verdict"] = None
-    if "expert" in reading.shape.forbids and choice.called("expert"):
+    if "expert" in reading.shape.forbids and look.called("expert"):
         named["expert"] = None
-    if reading.shape.columns:
-        named[PROBABILITY] = forecasts[0] if len(forecasts) == 1 else forecasts
-    roles = [role for role in named if role not in choice.given]
-    differing = [
-        role for role in roles if any(other.roles.get(role, ()) != reading.roles.get(role, ()) for other in others)
-    ]
+    roles = [role for role in named if role not in look.given]
     guessed = [
         role
         for role in roles
-        if any(role not in columns[p].roles for p in reading.roles.get(role, ())) or role in differing
+        if any(role not in c.roles for c in reading.columns(role))
+        or any(reading.differs_in(role, other) for other in others)
     ]
     # Without what names say already, if the rest leads to the reading; then without what no column plays.
     for role in sorted(roles, key=lambda role: (role in guessed, role == "event", named[role] is not None)):
         fewer = {other: of for other, of in named.items() if other in roles and other != role}
-        if fewer and _leads(choice, fewer, reading):
+        if fewer and _leads(fewer, reading):
             roles.remove(role)
     remedy = {role: named[role] for role in roles}
-    return {"columns": remedy} if _leads(choice, remedy, reading) else None
+    return {"columns": remedy} if _leads(remedy, reading) else None
 
 
-def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> bool:
+def _leads(remedy: Mapping[str, Named], reading: Reading) -> bool:
     """Return True if the table is read as `reading` once the user names the columns in `remedy`, by role."""
-    profile, columns, parts = choice.profile, dict(choice.given_roles.columns), [*choice.given_roles.parts]
+    look = reading.meanings
+    profile, columns, parts = look.profile, dict(look.given_roles.columns), [*look.given_roles.parts]
     for role, names in remedy.items():
         columns[role] = names
         if isinstance(names, tuple) and role in KEYED:
             columns[role], profile = BETWEEN.join(names), profile.with_key(names)
             parts += names
-    again = Choice(profile, replace(choice.given_roles, columns=columns, parts=parts), choice.beside, choice.void)
-    found, _ = _readings(again)
-    return found is not None and _meaning(again, found) == _meaning(choice, reading)
+    given = replace(look.given_roles, columns=columns, parts=parts)
+    found = choose(Meanings(profile, given, look.beside, look.void)).fit
+    return found is not None and found.meaning == reading.meaning
 
 
 def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = (), hint: str = "") -> list[Note]:

@@ -12,8 +12,8 @@ from opinionpool.labels import UNSETTLED, VOID
 from opinionpool.tables.profile import Column, Profile
 from opinionpool.tables.roles import (
     PROBABILITY,
+    TEXT,
     Beside,
-    Reading,
     UserRoles,
     is_never,
     normal,
@@ -136,20 +136,50 @@ class Meanings:
         """Columns whose headers name scores, and whose cells may be forecasts all the same."""
         return [c for c in self.plain if "score" in c.hints and c.forecasts]
 
-    def happened(self, reading: Reading) -> frozenset[str]:
-        """Return the distinct outcomes of a reading, in lower case; words for void and open events are left out."""
-        words = [self.profile.columns[p].words.values for p in reading.roles.get("outcome", ())]
+    def happened(self, places: Iterable[int]) -> frozenset[str]:
+        """Return the distinct outcomes in the columns at `places`, and beside the table, in lower case.
+
+        Words for void and open events are left out.
+        """
+        words = [self.profile.columns[place].words.values for place in places]
         found = {word.lower() for word in chain(*words, self.beside.happened)}
         return frozenset(found - VOID - UNSETTLED - {*self.void})
 
-    def names_of(self, places: Iterable[int]) -> list[str]:
-        """Return the headers of the columns at `places`."""
-        return [self.profile.columns[place].name for place in places]
+    def names_columns(self, column: Column) -> bool:
+        """Whether each word in a column is the last word of a header, as an outcome is where columns are classes."""
+        return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= self._last_words
 
-    def varies(self, place: int, reading: Reading) -> bool:
-        """Whether a column has several values within an event."""
-        event = reading.roles.get("event", ())
-        return bool(event) and self.profile.varies_within(place, event)
+    @cached_property
+    def _last_words(self) -> set[str]:
+        """Last word of each header of numbers."""
+        return {normal(c.name).split("_")[-1] for c in self.numbers}
+
+    @cached_property
+    def repeated(self) -> frozenset[int]:
+        """Positions of the columns in which words come again."""
+        return frozenset(c.place for c in self.free if self.profile.repeated([c.place]))
+
+    @cached_property
+    def row_names(self) -> list[tuple[int, ...]]:
+        """The column that may name each row, [(position,)]; [()] if rows have only numbers; [] if there are several."""
+        texts = [
+            c
+            for c in self.free
+            if c.kind == "text" and self.roles(c) <= {TEXT, "other"}
+            if "never" not in c.hints or not c.name or c.is_id
+        ]
+        for columns in (texts, [c for c in self.labels if c.kind == "number" and "index" in c.hints]):
+            unique = [c for c in columns if c.present == 1 and c.place not in self.repeated]
+            if len(unique) == 1:
+                return [(unique[0].place,)]
+            if unique:
+                return []
+        return [()] if not any(c.kind != "number" for c in self.labels) else []
+
+    @cached_property
+    def measures(self) -> list[str]:
+        """Headers of columns that say what amounts are measured in."""
+        return [c.name for c in self.free if "measure" in c.hints]
 
     @cached_property
     def fates(self) -> frozenset[int]:

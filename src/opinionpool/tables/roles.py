@@ -7,7 +7,7 @@ import tomllib
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import TypeAlias
 
@@ -291,36 +291,6 @@ PAIRS = Shape(
 )
 RESPONDENTS = Shape("a row per expert, a column per event", ("expert",), ("event", PROBABILITY), ("expert",), "event")
 SHAPES = (LONG, SURE, LONG_CLASSES, MARKET, CLASSES, ONE, PAIRS, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
-
-# Positions of the columns of each role; () if no column plays the role.
-Roles = Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One way to read a table: its shape, and which columns hold what (event, expert, forecasts, ...).
-
-    `roles` has positions of columns by role (what a column holds) and `forecasts` those of forecasts; `caveats` are
-    objections that the user can overrule, `harms` those for which the reading is not even proposed.
-    """
-
-    shape: Shape
-    roles: Roles
-    forecasts: tuple[int, ...]
-    caveats: tuple[str, ...] = ()  # for which it is asked about
-    harms: tuple[str, ...] = ()  # for which it is not offered either
-
-    @cached_property
-    def used(self) -> frozenset[int]:
-        """Positions of the columns that have a role or hold forecasts."""
-        return frozenset(self.forecasts).union(*self.roles.values())
-
-    def within(self, other: Reading) -> bool:
-        """Return True if `other` is this reading with more roles, and has no caveat that this one does not have."""
-        same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
-        mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
-        same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts
-        return same and mine.items() < its.items() and set(other.caveats) <= set(self.caveats)
 
 
 @dataclass(frozen=True)
