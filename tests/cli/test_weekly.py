@@ -196,7 +196,7 @@ def test_open_events_of_a_file_in_parts(file, command, monkeypatch, kind):
     rows = [f"n{t},0.{t % 8 + 1},0.{t % 7 + 1},2025-03-{t % 28 + 1:02},{t % 2 if t < 60 else ''}" for t in range(90)]
     name = file("\n".join(["event,ann,bob,closes,outcome", *rows]) + "\n")
     whole = command("pool", name, "--open", "--format", kind)
-    for limit, size in (("engine.LARGE", 0), ("parts.CELLS", 60), ("parts.ROWS", 50)):
+    for limit, size in (("engine.LARGE", 0), ("parts.CELLS", 60)):
         monkeypatch.setattr(f"opinionpool.tables.{limit}", size)
     parts = command("pool", name, "--open", "--format", kind)
     assert parts.out.count("\n") == whole.out.count("\n") > 30

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note
 from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
@@ -70,13 +70,13 @@ class Pooled:
         """Whether an event has several probabilities: there are more than two classes, or options of its own."""
         return len(self.forecasts.classes) > 2 or self.forecasts.options is not None
 
-    def listed(self) -> tuple[list[int], list[int]]:
+    def listed(self) -> tuple[Index, Index]:
         """Event and class position of each probability that is listed: of all classes or, if K = 2, of the second."""
         sizes = self.forecasts.sizes
         if not self.several:
-            return list(range(len(sizes))), [1] * len(sizes)
+            return np.arange(len(sizes)), np.ones(len(sizes), dtype=np.intp)
         rows, places = np.nonzero(np.arange(len(self.forecasts.classes)) < sizes[:, None])
-        return rows.tolist(), places.tolist()
+        return rows, places
 
     def shares(self) -> tuple[Array, Array, Array]:
         """Probabilities of all classes or options, and interval ends, lower and upper, (T, K) each; NaN: unknown."""
@@ -146,8 +146,9 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
     In a table, an event with several rows is named in the first of them, and the class that happened is marked.
     """
     forecasts, several, event = pooled.forecasts, pooled.several, about(pooled.forecasts)
-    rows, places = pooled.listed()
-    p, low, high = (share[rows, places] for share in pooled.shares())
+    listed = pooled.listed()
+    p, low, high = (share[listed] for share in pooled.shares())
+    rows, places = (each.tolist() for each in listed)
 
     def of_event(
         key: str, values: Sequence[Any], title: str | None, show: Callable[[Any], str] = str, spare: int = 0
@@ -158,9 +159,8 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
         first = [value if place == 0 else None for value, place in zip(every, places, strict=True)]
         return Column(key, every, title, show, spare=spare, table=first)
 
-    answered = zip((forecasts.crowd > 0).tolist(), pooled.in_sample.tolist(), strict=True)
-    prior = "no forecast: the prior"
-    remarks = [prior if not active else "in-sample" if known else None for active, known in answered]
+    remark = np.array(["no forecast: the prior", None, "in-sample"], dtype=object)
+    remarks = remark[(forecasts.crowd > 0) * (1 + pooled.in_sample)].tolist()
     labels: list[Column] = []
     if several:
         sets = forecasts.options or [forecasts.classes] * len(forecasts.events)
@@ -182,7 +182,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
         *(of_event("closes", times, "closes" if only_open else None, plain_time, 2) for times in closes),
         of_event("outcome", happened(forecasts), outcome),
         of_event("in_sample", pooled.in_sample.tolist(), None),
-        of_event("status", ["resolved" if known else "open" for known in forecasts.ended.tolist()], None),
+        of_event("status", np.array(["open", "resolved"], dtype=object)[forecasts.ended.astype(int)].tolist(), None),
         Column("remark", remarks, "", machine=False),
     ]
 

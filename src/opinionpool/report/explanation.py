@@ -329,7 +329,7 @@ def event_table(f: ReportData, rows: Sequence[int]) -> Table:
     """Return a table with a row for each event, or for each of its classes or options."""
     pooled, forecasts = f.pooled.select(rows), f.forecasts
     own = {column.key: column for column in event_columns(pooled, only_open=True)}
-    at, places = pooled.listed()
+    at, places = (each.tolist() for each in pooled.listed())
     says = [event_forecasts(f, rows[t]).reshape(crowd, -1) for t, crowd in enumerate(pooled.forecasts.crowd.tolist())]
     given = [says[t][:, -1 if f.binary else i] for t, i in zip(at, places, strict=True)]
     p = own["probability"].values
