@@ -45,6 +45,8 @@ _MANY, _CLASSES = 100, 8
 _SHORT = 40
 # Largest log of the probability that numbers are means of others by accident.
 _ACCIDENT = -12.0
+# Fewest different integers in a row, such as 1 to 6, that are ranks in whatever order they stand.
+_RANKS = 6
 # Most rows in which times, or means, are compared.
 _LOOK = 2000
 # Most words of a column that may be levels of a scale, or kinds of rows.
@@ -279,8 +281,9 @@ class Column:
 
     @cached_property
     def counts(self) -> bool:
-        """Whether the numbers are consecutive integers, as they are if they count the rows."""
-        return len(self.known) > 2 and self.whole == 1.0 and bool((np.diff(self.known) == 1).all())
+        """Whether the numbers are consecutive integers, as those that count rows, or in any order, as ranks."""
+        few, known = len(self.known) < _RANKS, self.known
+        return len(known) > 2 and self.whole == 1.0 and bool((np.diff(known if few else np.sort(known)) == 1).all())
 
     @property
     def scale(self) -> str:

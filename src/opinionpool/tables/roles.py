@@ -53,12 +53,12 @@ _COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
 def normal(name: str) -> str:
     """Return a header as headers are compared: in lower case, without unit, accents or question mark.
 
-    >>> normal("Question ID"), normal("questionId"), normal("Probability (%)"), normal("Événement"), normal("Happened?")
-    ('question_id', 'question_id', 'probability', 'evenement', 'happened')
+    >>> normal("Question ID"), normal("userUuid"), normal("Probability (%)"), normal("Événement"), normal("Happened?")
+    ('question_id', 'user_id', 'probability', 'evenement', 'happened')
     """
     name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     spaced = re.sub(_CAPITAL, "_", re.sub(r"[(\[]?%[)\]]?|\?$", "", name.rstrip()))
-    return re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
+    return re.sub(r"(^|_)[ug]uid$", r"\1id", re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower())
 
 
 def roles_of(name: str) -> frozenset[str]:
