@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 UNITS = ("percent", "fraction")
 
 # Stages of reading a table, in their order.
-STAGES = ("opening", "columns", "roles", "cells", "times", "choice")
+STAGES = ("opening", "columns", "roles", "cells", "times")
 
 # A command-line option in the text of a message, with its value.
 _FLAG = re.compile(r"--([a-z][a-z-]*)(?: '([^']*)'| (?!-)(\S+))?")

@@ -70,13 +70,11 @@ class TableReader:
     Results that are known already, such as the `profile` and `layout` of a table for a part of it, may be given.
     """
 
-    # Properties that each stage computes.
+    # Properties that take time to compute, by stage.
     _FOUND: ClassVar = {
         "columns": ("profile",),
         "roles": ("layout",),
         "cells": ("rules", "cell_reader", "events", "joined", "observed", "melted", "facts"),
-        "times": ("timed", "options", "settled", "placed"),
-        "choice": ("chosen", "counts", "forecasts"),
     }
 
     classes: tuple[object, ...] | None = None
@@ -90,12 +88,12 @@ class TableReader:
 
         None if the file must be opened again.
         """
-        first, cells = first_stage(remedy), STAGES.index("cells")
+        first = first_stage(remedy)
         if first == 0:
             return None
         # Reading cells is logged, so all of it is kept or none. Without a rule for duplicates, files may be experts.
         if "facts" not in self.__dict__ or ("duplicates" in remedy and len(self.table.pieces) > 1):
-            first = min(first, cells)
+            first = min(first, STAGES.index("cells"))
         kept = {name for stage in STAGES[:first] for name in self._FOUND.get(stage, ())}
         known = {name: found for name, found in self.__dict__.items() if name in kept}
         return TableReader(self.table, self.other, self.asked.revised(remedy), **known)
@@ -201,15 +199,14 @@ class TableReader:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
         found = melt(table, layout, self.events, self.cell_reader)
         refuse_summaries(table, layout, found.long_rows.experts, self.request.include)
-        # Of the experts in a part of a table nothing follows.
-        units, scales = self.request.units, () if table.part else self.request.scale
         played = [name for place, name in enumerate(names) if place not in layout.unused]
         known = list(dict.fromkeys([*found.long_rows.experts, *played, *self.request.exclude]))
         keys = {ALL, *map(name_key, known)}
-        for option, name in [*(("unit", name) for name in units), *(("scale", name) for name in scales)]:
-            if name_key(name) not in keys:
+        # Of the experts in a part of a table nothing follows.
+        for option, of in (("--unit", self.request.units), ("--scale", () if table.part else self.request.scale)):
+            for name in (name for name in of if name_key(name) not in keys):
                 near = suggestion(name, known, "there are")
-                raise fault("option-of-nobody", Place(table.name), option=f"--{option}", name=name, near=near)
+                raise fault("option-of-nobody", Place(table.name), option=option, name=name, near=near)
         return found
 
     @cached_property
@@ -419,11 +416,10 @@ def _shown_in_reverse(rows: LongRows, layout: Layout, classes: Sequence[object],
     if order is None:
         first, count = int(by_place.argmax()), int(by_place.sum())
         raise cell_fault("place-of-what", table, int(rows.row[first]), int(rows.column[first]), count=count)
-    second = {"a": False, "ab": False, "b": True, "ba": True} | {
-        w: bool(i) for f in FAMILIES[1:3] for i, w in enumerate(f)
-    }
-    shown = table.words(order)
-    first_is_b = [second.get("".join(filter(str.isalnum, word.lower().replace("model", "")))) for word in shown.values]
+    # A word says what was shown first, or whether the two were swapped.
+    families = (("a", "b"), ("ab", "ba"), *FAMILIES[1:3])
+    known, shown = {word: bool(i) for pair in families for i, word in enumerate(pair)}, table.words(order)
+    first_is_b = [known.get("".join(filter(str.isalnum, word.lower().replace("model", "")))) for word in shown.values]
     if None in first_is_b:
         row, count = int(shown.rows(first_is_b.index(None))[0]), first_is_b.count(None)
         raise cell_fault("no-order", table, row, order, count=count)
