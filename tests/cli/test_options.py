@@ -174,6 +174,17 @@ def test_all_classes_in_their_order(file, command):
     assert read_forecasts(name, classes=["blue", "red"]).classes == ("blue", "red")
 
 
+def test_every_option_of_reading_is_a_field_and_a_row_of_the_table():
+    from dataclasses import fields
+
+    from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
+
+    names = [field.name for field in fields(ReadOptions) if not field.name.startswith("known_")]
+    assert names == list(OPTIONS)
+    assert {option.stage for option in OPTIONS.values()} == {*STAGES}
+    assert all(option.help for option in OPTIONS.values())
+
+
 def test_classes_as_they_are_typed():
     from opinionpool.tables.options import OPTIONS, ReadOptions
 

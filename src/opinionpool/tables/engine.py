@@ -146,12 +146,9 @@ def engine() -> ModuleType:
         return import_module("duckdb")
 
 
-def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
-    """Return a connection that may read only `path`; its database is in memory or in a file on `disk`.
-
-    With `again`, the file is another than that of an earlier connection.
-    """
-    database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
+def connect(path: str = "", disk: Workspace | None = None) -> duckdb.DuckDBPyConnection:
+    """Return a connection that may read only `path`, if any; its database is in memory or in a file on `disk`."""
+    database = ":memory:" if disk is None else disk.path("table.db")
     connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
     if disk is not None:
         connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {literal(disk.path('spill'))}")

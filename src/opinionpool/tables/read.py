@@ -242,7 +242,7 @@ def _concatenated(tables: Sequence[Table], by_name: bool) -> Table:
     """Return the rows of several tables as one table; if `by_name`, a column of experts has the name of each file."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     number, size = {name: i for i, name in enumerate(names)}, len(names) + by_name
-    connection = connect("", None, False)
+    connection = connect()
     connection.execute(f"CREATE TABLE t ({', '.join(f'c{i} VARCHAR' for i in range(size))})")
     starts = np.cumsum([0, *(table.rows for table in tables)]).tolist()
     for table in tables:
@@ -296,7 +296,7 @@ def _read_file(
 ) -> Table:
     """Return the file as a table; `again` is True for its second reading, with its lines' ends unified."""
     disk = on_disk or (source.format != "parquet" and is_large(source.path))
-    connection = connect(source.path, workspace if disk else None, again or source.padded)
+    connection = connect(source.path, workspace if disk else None)
     load = {"csv": _load_csv, "parquet": _load_parquet}.get(source.format, _load_json)
     try:
         with watch(connection, progress):

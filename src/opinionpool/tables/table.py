@@ -404,7 +404,7 @@ def table_of(columns: Iterable[tuple[object, Any]]) -> Table:
         raise fault("no-rows")
     types = tuple("FLOAT" if array.dtype == np.float32 else _TYPES.get(array.dtype.kind, "VARCHAR") for array in arrays)
     source = FileSource("the table", "", "frame")
-    connection = connect("", None, False)
+    connection = connect()
     with readable(source):
         connection.register("w", {f"c{i}": array for i, array in enumerate(arrays)})
         connection.execute(f"CREATE TABLE t ({', '.join(f'c{i} {kind}' for i, kind in enumerate(types))})")
