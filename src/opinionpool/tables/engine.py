@@ -164,6 +164,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def number(cell: str) -> str:
+    """SQL for a cell as a number; NULL if it is none: 1_000 is one for the engine only."""
+    return f"CASE WHEN contains(CAST({cell} AS VARCHAR), '_') THEN NULL ELSE TRY_CAST({cell} AS DOUBLE) END"
+
+
 def engine_errors() -> tuple[type[Exception], ...]:
     """Return the exception types that DuckDB raises: its own, and built-in ones for damaged Parquet files."""
     return (engine().Error, RuntimeError, UnicodeError)

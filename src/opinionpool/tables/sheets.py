@@ -9,8 +9,8 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import reduce
 from posixpath import join, normpath
-from typing import IO
 from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from opinionpool.errors import Note, TableError
@@ -93,58 +93,49 @@ class _Cells:
 
 def _written_cells(path: str) -> dict[str, _Cells]:
     """Size and per cent cells of each sheet, by its name, from the file's XML; empty if the file has no XML."""
-    if not zipfile.is_zipfile(path):
-        return {}
     try:
         with zipfile.ZipFile(path) as archive:
-            if "content.xml" in archive.namelist():
-                with archive.open("content.xml") as content:
-                    return _open_document(content)
-            return {name: _office(archive, part) for name, part in _office_parts(archive)}
+            return dict((_open_document if "content.xml" in archive.namelist() else _office)(archive))
     except (KeyError, ValueError, ParseError, zipfile.BadZipFile):
         # The reader says what is wrong with the file.
         return {}
 
 
-def _local(name: str) -> str:
-    """Return the name of an XML element or attribute without its namespace."""
-    return name.rpartition("}")[2]
+def _elements(archive: zipfile.ZipFile, path: str, tag: str) -> Iterator[tuple[Element, dict[str, str]]]:
+    """Yield the XML elements called `tag` in the file at `path`, with their attributes, and clear each one afterwards.
+
+    Names are without their namespaces.
+    """
+    with archive.open(path) as file:
+        for _, element in iterparse(file):
+            if _local(element.tag) == tag:
+                yield element, _attributes(element)
+                element.clear()
 
 
 def _attributes(element: Element) -> dict[str, str]:
     return {_local(name): value for name, value in element.items()}
 
 
-def _elements(file: IO[bytes], tag: str) -> Iterator[Element]:
-    """Yield the XML elements called `tag`, and clear each one afterwards to free memory."""
-    for _, element in iterparse(file):
-        if _local(element.tag) == tag:
-            yield element
-            element.clear()
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
-def _office_parts(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
-    """Return the name of each sheet of an Office workbook, and the sheet's path in the archive."""
-    with archive.open("xl/_rels/workbook.xml.rels") as file:
-        targets = {each.get("Id", ""): each.get("Target", "") for each in _elements(file, "Relationship")}
-    with archive.open("xl/workbook.xml") as file:
-        sheets = [_attributes(each) for each in _elements(file, "sheet")]
-    # A target is within the folder of the workbook, or from the root.
-    return [(each["name"], normpath(join("/xl", targets[each["id"]])).lstrip("/")) for each in sheets]
-
-
-def _office(archive: zipfile.ZipFile, part: str) -> _Cells:
-    """Size and per cent cells of the sheet at the path `part` in an Office workbook."""
-    percent, found, row = _percent_styles(archive), _Cells(), -1
-    with archive.open(part) as file:
-        for line in _elements(file, "row"):
-            row, column = int(line.get("r", row + 2)) - 1, -1
+def _office(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Cells]]:
+    """Yield name, size and per cent cells of each sheet of an Office workbook."""
+    percent = _percent_styles(archive)
+    targets = {of["Id"]: of["Target"] for _, of in _elements(archive, "xl/_rels/workbook.xml.rels", "Relationship")}
+    for _, sheet in _elements(archive, "xl/workbook.xml", "sheet"):
+        found, row = _Cells(), -1
+        # A target is within the folder of the workbook, or from the root.
+        for line, at in _elements(archive, normpath(join("/xl", targets[sheet["id"]])).lstrip("/"), "row"):
+            row, column = int(at.get("r", row + 2)) - 1, -1
             for cell in line:
                 letters = re.match(r"[A-Z]+", cell.get("r", ""))
                 column = _column(letters[0]) if letters else column + 1
                 if len(cell):
                     found.add(row, column, cell.get("s", "0") in percent)
-    return found
+        yield sheet["name"], found
 
 
 def _column(letters: str) -> int:
@@ -153,27 +144,23 @@ def _column(letters: str) -> int:
     >>> _column("A"), _column("AB")
     (0, 27)
     """
-    number = 0
-    for letter in letters:
-        number = 26 * number + ord(letter) - ord("A") + 1
-    return number - 1
+    return reduce(lambda number, letter: 26 * number + ord(letter) - ord("A") + 1, letters, 0) - 1
 
 
 def _percent_styles(archive: zipfile.ZipFile) -> set[str]:
     """Return the positions, as text, of the cell styles with a per cent format; formats 9 and 10 are built in."""
-    if "xl/styles.xml" not in archive.namelist():
+    path = "xl/styles.xml"
+    if path not in archive.namelist():
         return set()
-    with archive.open("xl/styles.xml") as file:
-        own = {each.get("numFmtId") for each in _elements(file, "numFmt") if "%" in each.get("formatCode", "")}
-    with archive.open("xl/styles.xml") as file:
-        styles = next(_elements(file, "cellXfs"), ())
-        return {str(i) for i, style in enumerate(styles) if style.get("numFmtId") in {"9", "10", *own}}
+    formats = (of for _, of in _elements(archive, path, "numFmt"))
+    own = {"9", "10", *(of.get("numFmtId", "") for of in formats if "%" in of.get("formatCode", ""))}
+    styles = next((list(each) for each, _ in _elements(archive, path, "cellXfs")), [])
+    return {str(i) for i, style in enumerate(styles) if style.get("numFmtId") in own}
 
 
-def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
-    """Size and per cent cells of each sheet of an OpenDocument file, by the sheet's name."""
-    sheets: dict[str, _Cells] = {}
-    for table in _elements(content, "table"):
+def _open_document(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Cells]]:
+    """Yield name, size and per cent cells of each sheet of an OpenDocument file."""
+    for table, sheet in _elements(archive, "content.xml", "table"):
         found, row = _Cells(), 0
         for line in (line for line in table.iter() if _local(line.tag) == "table-row"):
             rows, column = int(_attributes(line).get("number-rows-repeated", 1)), 0
@@ -184,5 +171,4 @@ def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
                     found.add(row, column, kind.get("value-type") == "percentage", rows, columns)
                 column += columns
             row += rows
-        sheets[_attributes(table)["name"]] = found
-    return sheets
+        yield sheet["name"], found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, has_boolean, unmasked
+from opinionpool.arrays import Array, Index, has_boolean, is_blank, unmasked
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault
-from opinionpool.tables.engine import SPACE, FileSource, connect, literal, readable
+from opinionpool.tables.engine import SPACE, FileSource, connect, literal, number, readable
 from opinionpool.tables.files import lines_of
 from opinionpool.tables.roles import BETWEEN
 from opinionpool.text import APOSTROPHE, without_apostrophe
@@ -281,41 +281,34 @@ class Table:
         """Return the file of each row (its name without folder and extension); None if there is one file only."""
         if len(self.pieces) < 2:
             return None
-        rows = np.asarray(self.select("place")["place"]) if self.moved else self.first + np.arange(self.rows)
         names = [os.path.basename(source.name).partition(".")[0] for source, _ in self.pieces]
         if len(set(names)) < len(names):
             names = [source.name for source, _ in self.pieces]
-        return Words(np.searchsorted([start for _, start in self.pieces], rows, side="right") - 1, names)
+        return Words(self._origins(np.arange(self.rows))[0], names)
 
     def place(self, rows: Sequence[int]) -> Place:
         """Return where `rows` are, for messages: lines of a text file, or row numbers of another."""
-        at = self.first + np.asarray(rows, dtype=np.intp)
-        if self.moved:
-            numbers = ", ".join(map(str, at.tolist()))
-            query = f"SELECT rowid, place FROM t WHERE rowid IN ({numbers})"
-            of = dict(self.connection.execute(query).fetchall())
-            at = np.array([of[row] for row in at.tolist()])
-        pieces, found = self.pieces or ((self.source, 0),), []
-        piece = np.searchsorted([start for _, start in pieces], at, side="right") - 1
-        for number in np.unique(piece).tolist():
-            source, start = pieces[number]
-            own = (at[piece == number] - start).tolist()
+        piece, at = self._origins(np.asarray(rows, dtype=np.intp))
+        found = []
+        for i in np.unique(piece).tolist():
+            source, own = self.pieces[i][0] if self.pieces else self.source, at[piece == i].tolist()
             # Each row of a spreadsheet is a line of its copy, and rows of a frame are numbered from 0.
             lines = source.format in {"csv", "json"}
-            unit = "line" if lines and not source.sheet else "row"
             own = lines_of(source, own) if lines else [row + (source.format != "frame") for row in own]
-            found.append(Place(source.name, tuple(own), unit))
+            found.append(Place(source.name, tuple(own), "line" if lines and not source.sheet else "row"))
         return replace(found[0], others=tuple(found[1:]))
+
+    def _origins(self, rows: Index) -> tuple[Index, Index]:
+        """Position in `pieces` of the file that each of `rows` is from, 0 if there is one file, and its row there."""
+        at = np.asarray(self.select("place")["place"])[rows] if self.moved else self.first + rows
+        starts = np.array([start for _, start in self.pieces] or [0])
+        piece = np.searchsorted(starts, at, side="right") - 1
+        return piece, at - starts[piece]
 
 
 def place(table: Table, *rows: int) -> str:
     """Return where `rows` are, as text: ``"forecasts.csv, line 7"``."""
     return str(table.place(rows))
-
-
-def number(cell: str) -> str:
-    """SQL for a cell as a number; NULL if it is none: 1_000 is one for the engine only."""
-    return f"CASE WHEN contains(CAST({cell} AS VARCHAR), '_') THEN NULL ELSE TRY_CAST({cell} AS DOUBLE) END"
 
 
 def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
@@ -388,7 +381,13 @@ def read_frame(source: object) -> Table:
     """Return a table from a dict of columns, an array or a data frame."""
     if isinstance(source, Mapping):
         return table_of(source.items())
-    return table_of(_from_array(source) if isinstance(source, np.ndarray) else _from_frame(source))
+    if not isinstance(source, np.ndarray):
+        return table_of(_columns(source))
+    if source.dtype.names:
+        return table_of((name, source[name]) for name in source.dtype.names)
+    if source.ndim != 2:
+        raise fault("array-of-shape", shape=str(source.shape))
+    return table_of((f"expert_{i}", column) for i, column in enumerate(source.T, 1))
 
 
 def table_of(columns: Iterable[tuple[object, Any]]) -> Table:
@@ -413,15 +412,8 @@ def table_of(columns: Iterable[tuple[object, Any]]) -> Table:
     return Table(source, connection, names, types, rows)
 
 
-def _from_array(array: np.ndarray[Any, Any]) -> Iterable[tuple[object, Any]]:
-    if array.dtype.names:
-        return ((name, array[name]) for name in array.dtype.names)
-    if array.ndim != 2:
-        raise fault("array-of-shape", shape=str(array.shape))
-    return ((f"expert_{i + 1}", array[:, i]) for i in range(array.shape[1]))
-
-
-def _from_frame(source: object) -> Iterable[tuple[object, Any]]:
+def _columns(source: object) -> Iterator[tuple[object, Any]]:
+    """Yield name and values of each column of a data frame."""
     import narwhals as nw
 
     try:
@@ -434,15 +426,13 @@ def _from_frame(source: object) -> Iterable[tuple[object, Any]]:
         frame = frame.collect()
     for i, name in enumerate(frame.columns):
         series = frame[:, i]
-        if not series.dtype.is_numeric():
+        whole = series.dtype.is_integer()
+        # Through float64, ids of many digits would lose the last ones.
+        if not series.dtype.is_numeric() or (whole and series.is_null().any()):
             yield name, series.to_list()
-        elif series.dtype == nw.Float32:
-            yield name, series.to_numpy().astype(np.float32)
-        elif series.dtype.is_integer():
-            # Through float64, ids of many digits would lose the last ones.
-            yield name, series.to_list() if series.is_null().any() else series.to_numpy()
         else:
-            yield name, series.cast(nw.Float64).to_numpy()
+            values = (series if whole else series.cast(nw.Float64)).to_numpy()
+            yield name, values.astype(np.float32) if series.dtype == nw.Float32 else values
 
 
 def _with_index(source: object) -> object:
@@ -491,7 +481,7 @@ def _text(cell: object) -> str | None:
     """Return one cell as text, None if it is blank."""
     if isinstance(cell, str):
         return str(cell)
-    if cell is None or type(cell).__name__ in {"NAType", "NaTType"} or cell != cell:
+    if is_blank(cell) or cell != cell:
         return None
     if isinstance(cell, date):
         return cell.isoformat()

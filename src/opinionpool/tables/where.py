@@ -1,34 +1,43 @@
 """Conditions on rows, such as ``type <> 'bot' and rating >= 3``: from the text of --where to SQL for the engine.
 
-The language is columns, literals, comparisons, ``in``, ``is blank``, ``and``, ``or``, ``not`` and parentheses, which
-have the grammar of Python. What is handed to the engine is made anew from the parsed condition, with column numbers for
-names and bound parameters for literals, so nothing that a user writes ever reaches it as a query.
+A condition is comparisons of a column with values, joined by ``and``, ``or``, ``not`` and parentheses. The SQL is made
+anew from its parts, with column numbers for names and bound parameters for literals, so nothing that a user writes
+reaches the engine as a query.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from opinionpool.errors import ArgumentError, LayoutError
-from opinionpool.tables.engine import literal
+from opinionpool.tables.engine import literal, number
 from opinionpool.text import shown, suggestion
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
     |(?P<text>'(?:[^']|'')*')
-    |(?P<quoted>"(?:[^"]|"")*"|`[^`]*`)
-    |(?P<sign><=|>=|<>|!=|==|=|<|>|\(|\)|,)
-    |(?P<word>[^\W\d]\w*))""",
+    |(?P<column>"(?:[^"]|"")*"|`[^`]*`|[^\W\d]\w*)
+    |(?P<sign><=|>=|<>|!=|==|=|<|>)
+    |(?P<bracket>[(),]))""",
     re.VERBOSE,
 )
-# Signs and words of a condition in Python's grammar; other signs are the same there.
-_IN_PYTHON = {"=": "==", "<>": "!=", "and": "and", "or": "or", "not": "not", "in": "in", "is": "is", "blank": "None"}
-_COMPARISONS = {ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+# Letters that stand for words in the form of a condition; other tokens have the first letter of their kind, or are it.
+_WORDS = {"and": "&", "or": "|", "not": "!", "in": "i", "is": "b", "blank": "B"}
+_SQL = {"&": "AND", "|": "OR", "!": "NOT", "==": "=", "!=": "<>"}
+# Forms of a comparison, and of parts of a condition that are a condition (x).
+_COMPARISON = r"c(?:s[ntc]|!?i\((?:[nt],)*[nt]\)|b!?B)"
+_CONDITION = r"!x|\(x\)|x[&|]x"
 _LONGEST, _MOST = 4000, 99  # characters of a condition; parentheses and nots
 _FORM = "a condition compares columns with values, as in --where \"type <> 'bot' and rating >= 3\""
+
+
+class _Token(NamedTuple):
+    letter: str  # of its kind
+    text: str
+    start: int  # where it begins and ends in the condition
+    end: int
 
 
 def condition(name: str, sign: str, *values: str) -> str:
@@ -51,25 +60,30 @@ def parse_where(
     numbers, with anything else as text; `cell` gives the SQL of a column as text from its position.
 
     >>> parse_where("kind in ('a', 'b')", "t", ["kind"], "c{}".format)
-    ("coalesce(trim(c0), '') IN (?, ?)", ['a', 'b'])
+    ("(coalesce(trim(c0), '') IN (?, ?))", ['a', 'b'])
     """
     if len(text) > _LONGEST:
         raise ArgumentError(f"--where takes at most {_LONGEST:,} characters, and there are {len(text):,}")
-    found, words = _Condition(table, names, cell), list[str]()
-    for match in _matches(text):
-        kind, value = str(match.lastgroup), str(match[str(match.lastgroup)])
-        if kind == "sign" or (kind == "word" and value.lower() in _IN_PYTHON):
-            words.append(_IN_PYTHON.get(value.lower(), value))
-        else:
-            words.append(f"v{len(found.operands)}")
-            found.operands[words[-1]] = kind, value
-    if words.count("(") + words.count("not") > _MOST:
+    tokens = list(_tokens(text))
+    form = "".join(token.letter for token in tokens)
+    if form.count("(") + form.count("!") > _MOST:
         raise ArgumentError(f"--where takes at most {_MOST} parentheses and nots")
-    try:
-        tree = ast.parse(" ".join(words), mode="eval")
-    except SyntaxError:
-        raise ArgumentError(f"--where: {shown(text)} is not understood; {_FORM}") from None
-    return found.sql(tree.body), found.parameters
+    rest, before = re.sub(_COMPARISON, "x", form), ""
+    while rest != before:
+        rest, before = re.sub(_CONDITION, "x", rest), rest
+    if rest != "x":
+        raise ArgumentError(f"--where: {shown(text)} is not understood; {_FORM}")
+    sql, parameters = list[str](), list[str | float]()
+    for match in re.finditer(f"{_COMPARISON}|.", form):
+        part = tokens[match.start() : match.end()]
+        if len(part) == 1:
+            sql.append(_SQL.get(part[0].letter, part[0].text))
+            continue
+        columns = [cell(_position(each.text, table, names)) for each in part if each.letter == "c"]
+        own, values = _comparison(part, *columns)
+        sql.append(own)
+        parameters += values
+    return " ".join(sql), parameters
 
 
 def conjuncts(text: str) -> list[str]:
@@ -79,107 +93,61 @@ def conjuncts(text: str) -> list[str]:
     (['a = 1', "not (b = 2 and c = 'x and y')"], ['a = 1 or b = 2 and c = 3'])
     """
     found, start, depth = [], 0, 0
-    for match in _matches(text):
-        word = match[0].strip().lower()
-        depth += {"(": 1, ")": -1}.get(word, 0)
-        if not depth and word == "or":
+    for token in _tokens(text):
+        depth += {"(": 1, ")": -1}.get(token.letter, 0)
+        if not depth and token.letter == "|":
             return [text]
-        if not depth and word == "and":
-            found.append(text[start : match.start()].strip())
-            start = match.end()
+        if not depth and token.letter == "&":
+            found.append(text[start : token.start].strip())
+            start = token.end
     return [*found, text[start:].strip()]
 
 
-def _matches(text: str) -> Iterator[re.Match[str]]:
+def _tokens(text: str) -> Iterator[_Token]:
     """Yield the tokens (names, signs, literals) of a condition; raise an error at text that is none."""
     at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
             raise ArgumentError(f"--where: {shown(text[at:].strip()[:20])} is not understood; {_FORM}")
-        yield match
-        at = match.end()
+        kind, at = str(match.lastgroup), match.end()
+        token = match[kind]
+        letter = token if kind == "bracket" else kind[0]
+        yield _Token(_WORDS.get(token.lower(), letter), token, match.start(kind), at)
 
 
-@dataclass
-class _Condition:
-    """Condition on the rows of a table; its methods turn nodes of its syntax tree into SQL, and collect literals."""
+def _comparison(part: Sequence[_Token], left: str, right: str | None = None) -> tuple[str, list[str | float]]:
+    """SQL of a comparison of the column with SQL `left`, perhaps with another one, `right`; and its literals."""
+    letters, text = "".join(token.letter for token in part), _text(left)
+    numbers: list[str | float] = [float(token.text) for token in part if token.letter == "n"]
+    texts: list[str | float] = [token.text[1:-1].replace("''", "'").strip() for token in part if token.letter == "t"]
+    if "b" in letters:
+        return f"{text} {'<>' if '!' in letters else '='} ''", []
+    if "i" in letters:
+        able = ((text, texts), (f"coalesce({number(left)}, 'nan'::DOUBLE)", numbers))
+        among = " OR ".join(f"{of} IN ({', '.join('?' * len(own))})" for of, own in able if own)
+        return f"{'NOT ' if '!' in letters else ''}({among})", [*texts, *numbers]
+    sign = _SQL.get(part[1].text, part[1].text)
+    if right is not None:
+        return f"coalesce({number(left)} {sign} {number(right)}, {text} {sign} {_text(right)})", []
+    if numbers:
+        return f"coalesce({number(left)} {sign} ?, {'true' if sign == '<>' else 'false'})", numbers
+    return f"{text} {sign} ?" if sign in {"=", "<>"} else f"({text} <> '' AND {text} {sign} ?)", texts
 
-    table: str
-    names: Sequence[str]
-    cell: Callable[[int], str]
-    # columns and literals as written, by what stands for them in the parsed condition: their kinds and texts
-    operands: dict[str, tuple[str, str]] = field(default_factory=dict)
-    parameters: list[str | float] = field(default_factory=list)
 
-    def sql(self, node: ast.expr) -> str:
-        """Return the SQL of the condition at `node` of the syntax tree."""
-        match node:
-            case ast.BoolOp(op, values):
-                return f"({(' OR ' if isinstance(op, ast.Or) else ' AND ').join(map(self.sql, values))})"
-            case ast.UnaryOp(ast.Not(), operand):
-                return f"NOT ({self.sql(operand)})"
-            case ast.Compare(left, [ast.Is() | ast.IsNot() as op], [ast.Constant()]):
-                return f"{_text(self._column(left))} {'=' if isinstance(op, ast.Is) else '<>'} ''"
-            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
-                among = self._among(self._column(left), right.elts if isinstance(right, ast.Tuple) else [right])
-                return among if isinstance(op, ast.In) else f"NOT ({among})"
-            case ast.Compare(left, [op], [right]) if type(op) in _COMPARISONS:
-                return self._compared(self._column(left), _COMPARISONS[type(op)], right)
-        raise ArgumentError(f"--where: a column is to be compared with one value; {_FORM}")
-
-    def _compared(self, left: str, sign: str, right: ast.expr) -> str:
-        kind, value = self._operand(right)
-        text, unequal = _text(left), "true" if sign == "<>" else "false"
-        if kind == "column":
-            return f"coalesce({_number(left)} {sign} {_number(str(value))}, {text} {sign} {_text(str(value))})"
-        self.parameters.append(value)
-        if kind == "number":
-            return f"coalesce({_number(left)} {sign} ?, {unequal})"
-        return f"{text} {sign} ?" if sign in {"=", "<>"} else f"({text} <> '' AND {text} {sign} ?)"
-
-    def _among(self, left: str, values: Sequence[ast.expr]) -> str:
-        operands, parts = [self._operand(value) for value in values], []
-        for kind, of in (("text", _text(left)), ("number", f"coalesce({_number(left)}, 'nan'::DOUBLE)")):
-            own = [value for its, value in operands if its == kind]
-            if own:
-                parts.append(f"{of} IN ({', '.join('?' * len(own))})")
-                self.parameters += own
-        if not parts or "column" in dict(operands):
-            raise ArgumentError(f"--where: after in stand values; {_FORM}")
-        return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
-
-    def _column(self, node: ast.expr) -> str:
-        """Return the SQL of the column that begins a comparison; raise an error if `node` is no column."""
-        kind, sql = self._operand(node)
-        if kind != "column":
-            raise ArgumentError(f"--where: a comparison begins with a column; {_FORM}")
-        return str(sql)
-
-    def _operand(self, node: ast.expr) -> tuple[str, str | float]:
-        """Kind of the operand at `node` (column, text or number), and its SQL or, of a literal, its value."""
-        if not isinstance(node, ast.Name):
-            raise ArgumentError(f"--where: columns are compared with values, and there are no functions; {_FORM}")
-        kind, value = self.operands[node.id]
-        if kind == "number":
-            return kind, float(value)
-        if kind == "text":
-            return kind, value[1:-1].replace("''", "'").strip()
-        name = value if kind == "word" else value[1:-1].replace('""', '"') if value[0] == '"' else value[1:-1]
-        folded = [i for i, own in enumerate(self.names) if own.lower() == name.lower()]
-        exact = [i for i in folded if self.names[i] == name]
-        if len(exact or folded) != 1:
-            near = suggestion(name, self.names, "its columns are")
-            raise LayoutError(
-                f"{self.table}: --where names the column {shown(name)}, which is not there; {near}; if it is a value, "
-                f"put it in single quotes"
-            )
-        return "column", self.cell((exact or folded)[0])
+def _position(name: str, table: str, names: Sequence[str]) -> int:
+    """Position in `names` of the column that a condition calls `name`, in quotes or not and in whatever case."""
+    name = name[1:-1].replace('""', '"') if name[0] == '"' else name.strip("`")
+    folded = [i for i, own in enumerate(names) if own.lower() == name.lower()]
+    exact = [i for i in folded if names[i] == name]
+    if len(exact or folded) != 1:
+        near = suggestion(name, names, "its columns are")
+        raise LayoutError(
+            f"{table}: --where names the column {shown(name)}, which is not there; {near}; if it is a value, put it in "
+            "single quotes"
+        )
+    return (exact or folded)[0]
 
 
 def _text(cell: str) -> str:
     return f"coalesce(trim({cell}), '')"
-
-
-def _number(cell: str) -> str:
-    return f"CASE WHEN contains({cell}, '_') THEN NULL ELSE TRY_CAST(trim({cell}) AS DOUBLE) END"
