@@ -94,6 +94,15 @@ def own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | Non
     return None if each is None else logodds.public_probabilities(each)
 
 
+def own_or_learned(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Array | None) -> npt.ArrayLike | None:
+    """Return events' own priors, blanks filled from `prior` or `learned`; `prior` itself if no event has its own."""
+    if forecasts.options is None and forecasts.prior is None:
+        return prior
+    if forecasts.options is None and prior is None and learned is not None:
+        prior = logodds.public_probabilities(learned)
+    return own_priors(forecasts, prior)
+
+
 def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | None) -> Array:
     """Return each event's prior over its options, (T, K), 0 elsewhere: its own prior, else `prior`, else `even`."""
     t, k = even.shape

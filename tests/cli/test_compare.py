@@ -18,7 +18,7 @@ USUAL = {name for name, pool in POOLS.items() if not (pool.timed or pool.of_leve
 def crowd(events=60, experts=3, times=False):
     """A wide table of experts who share an error, with times if they are asked for."""
     f = panel(events, experts, signal=1.5, own=1.5)
-    header = ["event", *(f"e{i}" for i in range(experts)), "outcome", *["time"] * times]
+    header = ["event", *(f"e{i}" for i in range(experts)), "outcome", *["closes"] * times]
     rows = [
         [f"q{t}", *(f"{x:.4f}" for x in f.X[t]), str(y), *[f"2025-01-{t % 28 + 1:02d}"] * times]
         for t, y in enumerate(f.outcomes)
@@ -81,15 +81,16 @@ class TestVerdicts:
         [
             ([("linear", (0.01, 0.09), (0.0, 0.0)), ("log", (-0.1, 0.2), (-0.1, 0.1)), AVERAGE,
               ("median", (-0.3, -0.1), (-0.4, -0.2))],
-             "linear is best here, and better than the simple average by 0.050 (0.010 to 0.090). Worse than the simple "
-             "average: median. Worse than linear: median. Not distinguishable from it: log."),
+             "linear is best here, and better than the simple average: +0.050 (+0.010 to +0.090). Worse than the "
+             "simple average: median. Not firm, as two other outcomes could leave it open: linear, median. Worse than linear: median. Not distinguishable from it: log."),
             ([("log", (-0.1, 0.2), (0.0, 0.0)), AVERAGE],
              "log is best here, but on 80 events no pool can be distinguished from the simple average."),
             ([("log", (-0.1, 0.2), (0.0, 0.0)), ("linear", (0.01, 0.03), (-0.1, 0.1)), AVERAGE],
              "log is best here, but on 80 events it cannot be distinguished from the simple average. "
-             "Better than the simple average: linear."),
+             "Better than the simple average: linear. Not firm, as two other outcomes could leave it open: linear."),
             ([("average", (0.0, 0.0), (0.0, 0.0)), ("log", (-0.3, -0.1), (-0.4, -0.05))],
-             "The simple average is best on these 80 events. Worse than the simple average: log."),
+             "The simple average is best on these 80 events. Worse than the simple average: log. Not firm, as two other "
+             "outcomes could leave it open: log."),
         ],
     )  # fmt: skip
     def test_pools(self, pools, said):
@@ -118,7 +119,10 @@ class TestSplits:
     def test_forward_in_time(self, file, command):
         name = file(crowd(times=True))
         random = command("compare", name, *FAST)
-        assert "note: the events are dated, and random folds learn from later ones too; --by-time" in random.err
+        assert (
+            "note: the events have dates of closing or resolving, and random folds learn from later ones too; --by-time"
+            in random.err
+        )
         said = command("compare", name, *FAST, "--by-time", "--gap", "2d", "--format", "json")
         summary = json.loads(said.out)["summary"]
         assert (summary["by"], summary["unit"], summary["events"]) == ("time", "date", 60)

@@ -36,9 +36,9 @@ seeds = st.integers(0, 10**6)
 crowd = partial(panel, signal=1.5, own=1.5)
 
 
-def dated(forecasts, days):
+def dated(forecasts, days, settled=None):
     times = np.datetime64("2025-01-01", "us") + np.asarray(days).astype("timedelta64[D]")
-    return replace(forecasts, times=times)
+    return replace(forecasts, times=times, settled=settled)
 
 
 def grouped(forecasts, labels):
@@ -353,8 +353,16 @@ class TestSplits:
     def test_dates_with_random_folds_are_noted(self):
         forecasts = crowd(events=20)
         for days, noted in [(range(20), True), ([0] * 20, False)]:
-            found = compare_pools(dated(forecasts, days), ["median"], repeats=1)
+            closed = dated(forecasts, days, settled=np.ones(20, dtype=bool))
+            found = compare_pools(closed, ["median"], repeats=1)
             assert ("random-folds" in codes(found)) == noted
+
+    def test_dates_of_forecasts_do_not_say_which_outcomes_were_known(self):
+        made = dated(crowd(events=20), range(20))
+        closed = replace(made, settled=np.ones(20, dtype=bool))
+        assert "random-folds" not in codes(compare_pools(made, ["median"], repeats=1))
+        assert "outcome-dates" in codes(compare_pools(made, ["median"], by="time"))
+        assert "outcome-dates" not in codes(compare_pools(closed, ["median"], by="time"))
 
     def test_undated_events_have_no_part_forward_in_time(self):
         forecasts = dated(crowd(events=20), range(20))

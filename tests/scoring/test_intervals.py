@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy.special import expit
 from scipy.stats import norm, sem, t as student
 
-from opinionpool.scoring.intervals import FEWEST_CLUSTERS, ClusterSums, difference_intervals
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS, FIRM, ClusterSums, Difference, difference_intervals
 
 NAN = float("nan")
 seeds = st.integers(0, 10**6)
@@ -56,6 +57,40 @@ def by_hand(values, against, level=0.95):
     far = max(0.8 * (values.mean() - values.min()), 2 * values.std(ddof=1), 2 * values.mean())
     sample = np.append(values, [values.mean() - far] * (1 + max(5 - against, 0)))
     return sample.mean() - student.ppf((1 + level) / 2, len(values) - 1) * sem(sample)
+
+
+def firm_and_changed(events, samples):
+    """Of better and worse forecasts of `events` events: whether a verdict is firm, and how often two outcomes change it."""
+    rng, found = np.random.default_rng(events), []
+    for _ in range(samples):
+        spread, happened = rng.uniform(0.5, 4.0), rng.random(events) < 0.4
+        odds = (happened - 0.5) * spread + rng.normal(size=events) * np.sqrt(spread)
+        bold, timid = expit(odds), expit(odds * rng.uniform(0.4, 1.0))
+
+        def told(y, bold=bold, timid=timid):
+            gain = np.where(y, np.log(bold / timid), np.log((1 - bold) / (1 - timid)))
+            return difference_intervals(gain[:, None], np.arange(len(y)), each=True)[0]
+
+        first = told(happened)
+        if first.verdict in {"better", "worse"}:
+            other = [happened ^ np.isin(np.arange(events), rng.choice(events, 2, replace=False)) for _ in range(5)]
+            found.append((first.is_firm(events), np.mean([told(y).verdict != first.verdict for y in other])))
+    return np.array(found).T
+
+
+class TestFirm:
+    @pytest.mark.parametrize("events", [40, 160, 640])
+    def test_a_verdict_is_firm_where_two_outcomes_hardly_ever_change_it(self, events):
+        firm, changed = firm_and_changed(events, 100)
+        assert changed[firm == 0].mean() > 0.4
+        assert not firm.any() if events < FIRM else changed[firm == 1].mean() < 0.25
+
+    def test_what_is_unclear_is_not_sure_of_anything(self):
+        assert Difference(0.1, -0.1, 0.3).is_firm(5)
+        assert Difference(0.1, NAN, NAN).is_firm(5)
+        assert not Difference(0.1, 0.09, 0.11).is_firm(99)
+        assert Difference(-0.1, -0.11, -0.09).is_firm(100)
+        assert not Difference(-0.1, -0.18, -0.02).is_firm(100)
 
 
 class TestIntervals:

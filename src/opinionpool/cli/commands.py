@@ -184,7 +184,9 @@ def value(
 
     \b
     implied AUC        of the expert by itself, as the model implies it; the command experts has the measured one
-    expected score     the score that the model implies for it: 0 = saying 50% every time, 1 = perfect
+    expected score     the score that the model implies for it, after its bias and calibration are corrected:
+                       0 = saying 50% every time, 1 = perfect
+    measured score     that of its forecasts as they are, on the resolved events that it answered
     adds to the panel  how much lower the panel's expected score would be without it
 
     It needs no data: without FILE, the panel is that of --panel, or of --experts N about whom nothing is known. With
@@ -209,7 +211,9 @@ def value(
     facts = views.facts(forecasts) | panels.worth_facts(found) | {"sensitivity": panels.effect_facts(effects)}
     lines = [*panels.worth_lines(found), *panels.effect_lines(effects, event), *views.belief_lines(panel, beliefs)]
     notes = (*forecasts.notes, *state.notes)
-    present(views.View("experts", panels.worth_columns(found), facts, lines, notes, forecasts=forecasts), writing)
+    present(
+        views.View("experts", panels.worth_columns(found, forecasts), facts, lines, notes, forecasts=forecasts), writing
+    )
 
 
 def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:

@@ -42,7 +42,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, all_classes, check_probabilities, public_probabilities
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.priors import own_priors
+from opinionpool.priors import own_or_learned
 from opinionpool.scales import Scale, own_scales, scales_given, towards, without_ties
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.streams.stream import Stream
@@ -385,7 +385,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
             without(topics=topics, times=times)
-            prior, k = _own_priors(X, prior, state), len(X.classes)
+            prior, k = own_or_learned(X, prior, state.prior), len(X.classes)
             state = state if X.options is None else state.for_options(X.classes)
             p = state.pool_forecasts(X, prior, base_rate)
         else:
@@ -411,7 +411,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         """Forecasts of X, (T, N) or (T, N, K), experts as in the fit and rows as in X; and the prior and base rate."""
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
-            return fitted.layout.dense(X), _own_priors(X, prior, learned), base_rate
+            return fitted.layout.dense(X), own_or_learned(X, prior, learned.prior), base_rate
         if fitted.layout.own:
             raise ArgumentError(
                 "this pool was fitted to events with options of their own, and an array does not say which options its "
@@ -532,15 +532,6 @@ def _without_levels(
         return names, q, classes, faced
     columns = None if names is None else tuple(f"{name}:{label_text(label)}" for name in names for label in labels)
     return columns, q, label_array(tuple(labels)), faced
-
-
-def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
-    """Return events' own priors, blanks filled from `prior` or the fit; `prior` itself if no event has its own."""
-    if forecasts.options is None and forecasts.prior is None:
-        return prior
-    if forecasts.options is None and prior is None and learned.prior is not None:
-        prior = public_probabilities(learned.prior)
-    return own_priors(forecasts, prior)
 
 
 def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -97,7 +97,7 @@ class FittedPanel(Tabular):
     recency: Recency | None = None
     coding: Coding | None = None
     members: Members | None = None
-    known: Problem | LeftOut | None = None
+    known: Problem | LeftOut | None = field(default=None, repr=False)
 
     @cached_property
     def left_out(self) -> LeftOut | None:

@@ -14,7 +14,7 @@ from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.sensitivity import Effect
 from opinionpool.arrays import Array
 from opinionpool.report.blocks import Html, joined, markup, text
-from opinionpool.report.listing import brief, decimal, percent, signed
+from opinionpool.report.listing import brief, decimal, gained, percent
 from opinionpool.scoring.intervals import Difference
 from opinionpool.scoring.learning_curve import LearningCurve
 from opinionpool.scoring.reliability import ReliabilityCurve
@@ -151,19 +151,16 @@ def gain_chart(gains: Mapping[str, Difference]) -> Html:
         parts.append(label(x(tick), bottom + 15, f"{tick:+g}" if tick else "0", anchor="middle", kind="tick"))
     for y, (over, gain) in zip(rows, gains.items(), strict=True):
         parts.append(line(x(0), y - 9, x(0), y + 9, "zero"))
-        known = math.isfinite(gain.low)
-        phrase = signed(gain.mean) + (f" ({signed(gain.low)} to {signed(gain.high)})" if known else "")
+        phrase = gained(gain.mean, gain.low, gain.high)
         parts.append(label(8, y - 16, f"over {shortened(over, 26)}", kind="strong halo"))
         parts.append(label(WIDTH - 8, y - 16, phrase, anchor="end", kind="figures halo"))
-        if known:
+        if math.isfinite(gain.low):
             parts.append(line(x(gain.low), y, x(gain.high), y, "interval"))
         parts.append(dot(x(gain.mean), y, "point", 5))
     parts.append(label(x.start, bottom + 34, "← the pool is worse", kind="quiet"))
     parts.append(label(x.end, bottom + 34, "the pool is better →", anchor="end", kind="quiet"))
-    says = "; ".join(
-        f"over {over} {signed(g.mean)}, from {signed(g.low)} to {signed(g.high)}" for over, g in gains.items()
-    )
-    return drawing(WIDTH, bottom + 42, parts, f"Gains in score. {says}".replace("nan", "unknown"))
+    says = "; ".join(f"over {over} {gained(g.mean, g.low, g.high)}" for over, g in gains.items())
+    return drawing(WIDTH, bottom + 42, parts, f"Gains in score. {says}")
 
 
 def heat_map(errors: SharedErrors) -> Html:

@@ -26,7 +26,19 @@ from opinionpool.report.blocks import (
 from opinionpool.report.charts import gain_chart
 from opinionpool.report.findings import Missing, ReportData, best_expert
 from opinionpool.report.groups import score_columns, topic_facts
-from opinionpool.report.listing import Column, as_is, decimal, finite, percent, printable, records, signed, whole
+from opinionpool.report.listing import (
+    Column,
+    as_is,
+    decimal,
+    finite,
+    gained,
+    limit,
+    percent,
+    printable,
+    records,
+    signed,
+    whole,
+)
 from opinionpool.report.view import View
 from opinionpool.scoring.compare import AVERAGE, BaseRate, Comparison, ExpertScore
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS, LEVEL, Difference
@@ -93,19 +105,13 @@ def expert_columns(found: Comparison) -> list[Column]:
 def difference_columns(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
     """Columns of differences and their limits, named by `key`; in tables for people the limits are one text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
-    ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
+    ranges = ["" if math.isnan(d.low) else f"{limit(d.low)} to {limit(d.high)}" for d in known]
     return [
         Column(key, [finite(d.mean) for d in known], title, signed),
         Column(f"{key}_low", [finite(d.low) for d in known], None),
         Column(f"{key}_high", [finite(d.high) for d in known], None),
         Column(f"{key}_range", ranges, None if title is None else "from … to", as_is, machine=False),
     ]
-
-
-def _end(x: float) -> str:
-    """Return an interval limit as text with three digits, or up to six where fewer would show 0."""
-    digits = next((digits for digits in range(3, 7) if round(x, digits)), 3)
-    return f"{x:+.{digits}f}"
 
 
 def verdict_lines(found: Comparison) -> list[str]:
@@ -127,10 +133,10 @@ def _single(found: Comparison) -> list[str]:
     single = found.single
     if own is None or single is None or single.verdict == own.over_average.verdict:
         return []
-    span = f"{signed(single.mean)} ({_end(single.low)} to {_end(single.high)})"
+    gain, others = gained(single.mean, single.low, single.high), len(found.pools) - 1
     return [
-        f"{own.pool} against the average, a single comparison as in the report, is {single.verdict}: {span}. The "
-        f"intervals of the table are wider, as they allow for looking at {len(found.pools) - 1} pools."
+        f"{own.pool} against the average, a single comparison as in the report, is {single.verdict}: {gain}. The "
+        f"intervals of the table are wider, as they allow for looking at {others} pools."
     ]
 
 
@@ -138,6 +144,7 @@ def _best(found: Comparison) -> list[str]:
     """Return sentences: which pool scored best, and which scored better or worse than the simple average."""
     best, on = found.best, counted(found.scored, "event")
     others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
+    loose = [pool.pool for pool in found.pools if not pool.over_average.is_firm(found.units)]
     better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
     worse = [pool.pool for pool in others if pool.over_average.verdict == "worse"]
     gain = best.over_average
@@ -148,8 +155,8 @@ def _best(found: Comparison) -> list[str]:
     if best.pool == AVERAGE:
         lines = [f"The simple average is best on {'this' if found.scored == 1 else 'these'} {on}."]
     elif gain.verdict == "better":
-        span = f"{decimal(gain.mean)} ({decimal(gain.low)} to {decimal(gain.high)})"
-        lines = [f"{best.pool} is best here, and better than the simple average by {span}."]
+        span = gained(gain.mean, gain.low, gain.high)
+        lines = [f"{best.pool} is best here, and better than the simple average: {span}."]
     elif better or worse:
         lines = [f"{best.pool} is best here, but on {on} it cannot be distinguished from the simple average."]
     else:
@@ -161,6 +168,8 @@ def _best(found: Comparison) -> list[str]:
         lines.append(f"{also} than the simple average: {', '.join(better)}.")
     if worse:
         lines.append(f"Worse than {'it' if better else 'the simple average'}: {', '.join(worse)}.")
+    if loose:
+        lines.append(f"Not firm, as two other outcomes could leave it open: {', '.join(loose)}.")
     return lines
 
 
@@ -306,11 +315,11 @@ def _meaning(f: ReportData, found: Comparison, gain: Difference) -> str:
         worst, unit = "equal probabilities for all options of an event", "the logarithm of the number of options"
     scale = f"Score: the log score, scaled as 1 − log loss / {unit}, so that {worst} scores 0 and perfect forecasts 1."
     single = ""
-    if gain.verdict in {"better", "worse"}:
+    if gain.verdict != "too few events":
         single = (
             " The interval is for this one comparison; opinionpool compare looks at many pools at once, with wider "
-            "intervals, and may call the same difference unclear."
         )
+        single += "intervals." if gain.verdict == "unclear" else "intervals, and may call the same difference unclear."
     return f"{scale} {how_line(found)}.{single}"
 
 
@@ -327,14 +336,15 @@ def headline(f: ReportData) -> list[str]:
     gain, few = own.over_average, own.over_average.verdict == "too few events"
     claim = {
         "better": "The pool, which combines the forecasts, did better than the simple average",
-        "worse": "The simple average did better than the pool, which combines the forecasts: use the average",
+        "worse": "The simple average did better than the pool, which combines the forecasts",
         "the same": "The pool, which combines the forecasts, and the simple average do the same",
         "unclear": "Whether the pool, which combines the forecasts, is better than the simple average is unclear",
         "too few events": "There are too few events to measure what pooling gains",
     }[gain.verdict]
+    claim += _doubt(gain, found.units) or (": use the average" if gain.verdict == "worse" else "")
     others = {"time": "earlier outcomes", "group": "other groups"}.get(found.by or "", "other events")
     zero = "saying 50% every time" if found.answers[f.pool].ndim == 1 else "saying the same of every class"
-    sure = "" if few else f", {LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
+    sure = "" if few else f", {LEVEL:.0%} interval {limit(gain.low)} to {limit(gain.high)}"
     sure += ", which is not statistically significant" if gain.verdict == "unclear" else ""
     measured = (
         f"On {counted(found.scored, 'resolved event')}, each answered by a pool that had learned only from {others}, "
@@ -344,6 +354,11 @@ def headline(f: ReportData) -> list[str]:
     return [markup("<b>{}.</b>", claim), measured]
 
 
+def _doubt(difference: Difference, clusters: int) -> str:
+    """Return a clause, to be added to a verdict, that it may change with two outcomes; empty if it is firm."""
+    return "" if difference.is_firm(clusters) else ", but two other outcomes could leave that open"
+
+
 def _beside_best(best: ExpertScore, found: Comparison) -> Html:
     """Return the paragraph that compares the scores of the pool and the best expert."""
     same = "" if best.events == found.scored else f" on the {counted(best.events, 'event')} that it answered"
@@ -351,9 +366,10 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
         "The best single expert, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",
         name(best.expert), decimal(best.score), same, decimal(best.pool_score),
     )  # fmt: skip
+    doubt = _doubt(best.over_pool, min(best.events, found.units))
     phrase = {
-        "better": "That expert is better than the pool, significantly so.",
-        "worse": "The pool is better, significantly so.",
+        "better": f"That expert is better than the pool, significantly so{doubt}.",
+        "worse": f"The pool is better, significantly so{doubt}.",
         "the same": "They do the same.",
         "unclear": f"The difference is not significant: these {best.events} events do not show which is better.",
         "too few events": "Those are too few events to compare the two.",

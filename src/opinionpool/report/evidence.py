@@ -13,6 +13,7 @@ import numpy as np
 from opinionpool.analysis.checks import Check
 from opinionpool.analysis.explanation import WeightTable, weight_table
 from opinionpool.arrays import Array
+from opinionpool.learning.constants import CORRELATION
 from opinionpool.learning.members import Members
 from opinionpool.logodds import expit, logit
 from opinionpool.model.panel import Panel
@@ -90,6 +91,12 @@ def _errors(f: ReportData) -> Section:
     if errors.common > 0:
         lead += f", at which two equally good experts are worth {2.0 / (1.0 + errors.common):.1f} independent ones"
     lead += "."
+    if f.learned.marginal is not None:
+        lead += (
+            f" The answers rest on {two(f.learned.marginal.correlation)} between equally good experts: this is "
+            f"not measured alone, but drawn towards what is believed of panels, {two(CORRELATION)} unless assessed, as "
+            "the spread of each expert’s errors is towards the panel’s."
+        )
     caption = (
         "Rows and columns are the experts in the order of their clusters, so that blocks are groups with shared errors."
     )
@@ -258,7 +265,8 @@ def _learning_words(f: ReportData, curve: LearningCurve) -> list[str]:
     if found is not None and found.over_average.verdict == "better":
         ahead = [bool(x) for x in curve.low > 0]
         since = int(curve.sizes[len(ahead) - ahead[::-1].index(False)]) if not all(ahead) else int(curve.sizes[0])
-        words.append(f"From about {since:,} events on the pool is significantly ahead of the average.")
+        since_then = f"From about {since:,} events on" if since else "Even with no outcome known"
+        words.append(f"{since_then}, the pool is significantly ahead of the average.")
     if not math.isfinite(float(curve.low[-1])):
         return words
     step = score[-1] - score[-2]

@@ -39,7 +39,7 @@ MANY = 200_000
 # The best expert is sought among those with at least this share of the most forecasts on scored events.
 BUSY = 0.5
 # Codes of notes that belong beside the scores.
-CAVEATS = ("random-folds", "rare-outcome", "one-outcome", "few-clusters", "leakage", "not-scored")
+CAVEATS = ("random-folds", "rare-outcome", "one-outcome", "few-clusters", "leakage", "not-scored", "outcome-dates")
 
 # Largest number of forecasts for which beliefs are varied: each variation needs a fit.
 VARIED = 20_000

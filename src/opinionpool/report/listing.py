@@ -82,6 +82,20 @@ def signed(x: float, digits: int = 3) -> str:
     return f"{x:+.{digits}f}" if abs(x) >= 0.5 * 10.0**-digits else decimal(0.0, digits)
 
 
+def limit(x: float) -> str:
+    """Return an interval limit with a sign and three decimals, or up to six where fewer would show 0."""
+    return f"{x:+.{next((digits for digits in range(3, 7) if round(x, digits)), 3)}f}"
+
+
+def gained(mean: float, low: float, high: float) -> str:
+    """Return a difference of scores with the limits of its interval, if these are known.
+
+    >>> gained(0.0215, -0.0175, 0.0584), gained(0.0215, float("nan"), float("nan"))
+    ('+0.022 (-0.018 to +0.058)', '+0.022')
+    """
+    return signed(mean) + (f" ({limit(low)} to {limit(high)})" if math.isfinite(low) else "")
+
+
 hundredths, two_signed = partial(decimal, digits=2), partial(signed, digits=2)
 
 

@@ -26,6 +26,7 @@ from opinionpool.analysis.selection import (
 from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.value import PanelValue, expected_auc, known_panel, learned_value, panel_value
 from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION
 from opinionpool.learning.fitted import FittedPanel
@@ -36,6 +37,7 @@ from opinionpool.report.charts import LABELS, effect_ends, effect_name, range_ba
 from opinionpool.report.findings import Missing, ReportData
 from opinionpool.report.listing import Column, as_is, brief, decimal, percent, printable, whole
 from opinionpool.scoring.compare import DEFAULT
+from opinionpool.scoring.leaderboard import leaderboard
 from opinionpool.text import counted, listed
 
 # Of more experts, the panel without each of them is not valued; nor are groups that repeat each other looked for.
@@ -53,6 +55,7 @@ class PanelWorth:
     # gains in expected score from one more expert like these, and from one whose errors are unrelated to theirs
     more: tuple[Gain | None, Gain | None]
     redundant: list[tuple[str, ...]]  # groups of experts whose forecasts are near-duplicates
+    resolved: bool  # whether it was learned from outcomes, on which its score can be measured
 
     @property
     def facts(self) -> dict[str, object]:
@@ -69,11 +72,13 @@ def panel_worth(state: Fitted, prior: float | None = None) -> PanelWorth | None:
         return None
     value = learned_value(state, prior)
     if not isinstance(state.panel, Panel):
-        return PanelWorth(value, None, (None, None), [])
+        return PanelWorth(value, None, (None, None), [], bool(state.counts.any()))
     known = known_panel(state)
     more = (None, None) if value.prior is None else (_gain(known, value.prior, None), _gain(known, value.prior, 0.0))
     alike = redundant_groups(known) if 1 < len(known) <= MOST_COMPARED else []
-    return PanelWorth(value, panel_value(known, 0.5 if value.prior is None else value.prior), more, alike)
+    return PanelWorth(
+        value, panel_value(known, 0.5 if value.prior is None else value.prior), more, alike, bool(state.counts.any())
+    )
 
 
 def _gain(panel: Panel, prior: float, correlation: float | None) -> Gain | None:
@@ -125,6 +130,7 @@ def together_lines(found: PanelWorth | None) -> list[str]:
     n = len(found.value.experts)
     who = "the expert" if n == 1 else f"all {n:,} together"
     lines = [f"{who}, if the model holds: {expected_words(found)}; 0 = uninformed, 1 = perfect"]
+    lines += ["opinionpool compare measures the score on the resolved events"] if found.resolved else []
     if n > 1:
         lines.append(
             f"with ideal weights worth {found.value.effective:.1f} independent experts of their average accuracy"
@@ -174,7 +180,7 @@ def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
     return ExpertWorth(found, tuple(adds), order)
 
 
-def worth_columns(found: ExpertWorth) -> list[Column]:
+def worth_columns(found: ExpertWorth, forecasts: Forecasts) -> list[Column]:
     """Return columns with a row for each expert, by decreasing amount that the expert adds to the expected score."""
     value = found.panel.value
     assert value.score is not None
@@ -185,6 +191,10 @@ def worth_columns(found: ExpertWorth) -> list[Column]:
         Column("expected_score", value.score.tolist(), "expected score", decimal),
         Column("adds", found.adds, "adds to the panel", decimal),
     ]
+    measured = {each.expert: each.score for each in leaderboard(forecasts)}
+    if measured:
+        own = list(map(measured.get, value.experts))
+        columns.insert(3, Column("score", own, "measured score", decimal))
     return [column.take(order) for column in columns]
 
 
@@ -328,22 +338,31 @@ def _by_model(f: ReportData) -> Iterator[tuple[str, str]]:
     if found is None:
         return
     value = found.value
-    yield "If every expert gives a forecast", f"The method expects of new events: {expected_words(found)}."
+    score, marginal = _measured_score(f), None if isinstance(f.errors, Missing) else f.learned.marginal
+    measured = "" if score is None else f" In the test above the {f.pool} pool scored {decimal(score)}."
+    yield "If every expert gives a forecast", f"The method expects of new events: {expected_words(found)}.{measured}"
+    alike = "" if marginal is None else f" ({two(marginal.correlation)} between equally good ones, see Shared errors)"
     yield (
         "Effective number of experts",
-        f"{value.effective:.1f} of {whole(len(value.experts))}: as their errors correlate, together they are worth "
-        f"about as much as {value.effective:.1f} experts who are as good as these on average and whose errors are "
-        "unrelated.",
+        f"{value.effective:.1f} of {whole(len(value.experts))}: as their errors correlate{alike}, together they are "
+        f"worth about as much as {value.effective:.1f} experts who are as good as these on average and whose errors "
+        "are unrelated.",
     )
     words = gain_words(found)
     if words:
         yield "One more expert", f"{words[:1].upper()}{words[1:]}."
 
 
+def _measured_score(f: ReportData) -> float | None:
+    """Return the pool's mean score on events that it had not learned from; None if there are too few to measure it."""
+    found = None if isinstance(f.comparison, Missing) else f.score_of(f.comparison)
+    return None if found is None or found.over_average.verdict == "too few events" else found.score
+
+
 def _measured(f: ReportData) -> list[tuple[str, str]]:
     """Return title and text on how often the pool was on the right side of 50%; empty if it was not scored."""
-    found = None if isinstance(f.comparison, Missing) or not f.binary else f.comparison
-    if found is None or f.score_of(found).over_average.verdict == "too few events":
+    found = f.comparison
+    if isinstance(found, Missing) or not f.binary or _measured_score(f) is None:
         return []
     forecast, outcomes = found.answers[f.pool], f.forecasts.outcomes
     scored = ~np.isnan(forecast) & f.forecasts.resolved

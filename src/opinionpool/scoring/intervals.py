@@ -30,6 +30,9 @@ AGAINST = 5
 # These lie on the far side of the mean by this share of the farthest that was seen, by so many standard deviations, and
 # by twice the mean, at least.
 FARTHEST, DEVIATIONS = 0.8, 2.0
+# A verdict from fewer clusters than `FIRM`, or whose interval ends nearer to 0 than `MARGIN` times its width over √n,
+# changes in half of all cases if two outcomes do; others in a tenth. Simulated: tests/scoring/test_intervals.py.
+FIRM, MARGIN = 100, 2.0
 # What differs by less does not differ.
 ROUNDING = 1e-9
 # Draws from which the largest of all deviations is read off. More differences than these are taken as independent.
@@ -107,6 +110,11 @@ class Difference:
         if self.high < 0:
             return "worse"
         return "the same" if self.high - self.low < 1e-12 else "unclear"
+
+    def is_firm(self, clusters: int) -> bool:
+        """Return True unless the verdict "better" or "worse", from so many clusters, may change with two outcomes."""
+        nearest, width = max(self.low, -self.high), self.high - self.low
+        return not nearest > 0 or (clusters >= FIRM and nearest * clusters**0.5 >= MARGIN * width)
 
 
 def difference_intervals(

@@ -193,11 +193,12 @@ class Plan:
                     '(in Python by="group") does not'
                 )
                 notes.append(Note("random-folds", text))
-            dates = np.array([], dtype="datetime64[D]") if forecasts.times is None else forecasts.times[rows]
-            if len(np.unique(dates[~np.isnat(dates)].astype("datetime64[D]"))) > 1:
+            # When forecasts were made does not tell which outcomes were known by then.
+            settled = by_settlement(forecasts)
+            if settled is not None and settled.shared > 1:
                 text = (
-                    "the events are dated, and random folds learn from later ones too; --by-time "
-                    '(in Python by="time") learns only from the past'
+                    "the events have dates of closing or resolving, and random folds learn from later ones too; "
+                    '--by-time (in Python by="time") learns only from the past'
                 )
                 notes.append(Note("random-folds", text))
             keys = event_contents(forecasts.select_events(rows))
@@ -216,6 +217,14 @@ class Plan:
                 "events cannot be ordered in time: no column says when they belong; name it with --column time=NAME, "
                 "closes=NAME or resolved_at=NAME (in Python, Forecasts.times)"
             )
+        settled = np.zeros_like(usable) if forecasts.settled is None else forecasts.settled
+        early = int((usable & ~settled & ~np.isnat(times)).sum())
+        if early:
+            text = (
+                f"{early} without a time of closing or resolving: their outcomes are taken as known when the last "
+                "forecast was made, which may be too early"
+            )
+            notes.append(Note("outcome-dates", text, early))
         undated = int((usable & np.isnat(times)).sum())
         if undated:
             notes.append(Note("undated", f"{undated} without a time: neither learned from nor scored", undated))

@@ -12,8 +12,10 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LayoutError, LearningError, Note, SavedPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import label_text
+from opinionpool.logodds import all_classes
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.priors import own_or_learned
 from opinionpool.scales import scale_texts
 from opinionpool.streams.stream import NEWER, Stream
 from opinionpool.text import listed
@@ -23,6 +25,9 @@ from opinionpool.version import __version__
 @dataclass(frozen=True, eq=False)
 class TrainedPool:
     """Fitted pool, its options and its stream, as ``opinionpool pool --save`` writes and `op.load` reads them.
+
+    `predict_proba` answers as an estimator of scikit-learn does, and `updated` goes on learning. Intervals and topics are
+    those of `learned`: its methods `forecast_intervals` and `pool_forecasts`.
 
     Attributes
     ----------
@@ -154,6 +159,25 @@ class TrainedPool:
         if self.stream is None or self.release == __version__:
             return self.learned
         return self.stream.fit(self.name, **self.options)
+
+    def predict_proba(self, X: npt.ArrayLike | Forecasts) -> Array:
+        """Return pooled probabilities of all classes, (T, K), as the estimators do.
+
+        Parameters
+        ----------
+        X : array_like, shape (T, N), or (T, N, K) when K > 2, or Forecasts
+            An array has the experts in the order of `experts`, `Forecasts` have them by name, and priors of events.
+
+        Examples
+        --------
+        >>> f = Forecasts.from_array([[0.9, 0.7], [0.2, 0.4]], [1, 0], experts=["ann", "bob"])
+        >>> TrainedPool.fit("average", f).predict_proba([[0.8, 0.6]]).round(2)
+        array([[0.3, 0.7]])
+        """
+        if not isinstance(X, Forecasts):
+            return all_classes(self.pool(X), len(self.classes))
+        state = self.learned if X.options is None else self.learned.for_options(X.classes)
+        return all_classes(state.pool_forecasts(X, own_or_learned(X, None, state.prior)), len(X.classes))
 
     def pool(
         self,
