@@ -82,15 +82,16 @@ class TestVerdicts:
             ([("linear", (0.01, 0.09), (0.0, 0.0)), ("log", (-0.1, 0.2), (-0.1, 0.1)), AVERAGE,
               ("median", (-0.3, -0.1), (-0.4, -0.2))],
              "linear is best here, and better than the simple average: +0.050 (+0.010 to +0.090). Worse than the "
-             "simple average: median. Not firm, as two other outcomes could leave it open: linear, median. Worse than linear: median. Not distinguishable from it: log."),
+             "simple average: median. Not firm, as two other outcomes could leave it open: linear, "
+             "median. Worse than linear: median. Not distinguishable from it: log."),
             ([("log", (-0.1, 0.2), (0.0, 0.0)), AVERAGE],
              "log is best here, but on 80 events no pool can be distinguished from the simple average."),
             ([("log", (-0.1, 0.2), (0.0, 0.0)), ("linear", (0.01, 0.03), (-0.1, 0.1)), AVERAGE],
              "log is best here, but on 80 events it cannot be distinguished from the simple average. "
              "Better than the simple average: linear. Not firm, as two other outcomes could leave it open: linear."),
             ([("average", (0.0, 0.0), (0.0, 0.0)), ("log", (-0.3, -0.1), (-0.4, -0.05))],
-             "The simple average is best on these 80 events. Worse than the simple average: log. Not firm, as two other "
-             "outcomes could leave it open: log."),
+             "The simple average is best on these 80 events. Worse than the simple average: log. Not firm, as two "
+             "other outcomes could leave it open: log."),
         ],
     )  # fmt: skip
     def test_pools(self, pools, said):

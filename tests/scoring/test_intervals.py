@@ -60,7 +60,7 @@ def by_hand(values, against, level=0.95):
 
 
 def firm_and_changed(events, samples):
-    """Of better and worse forecasts of `events` events: whether a verdict is firm, and how often two outcomes change it."""
+    """Of samples of events with a verdict: whether it is firm, and how often two other outcomes change it."""
     rng, found = np.random.default_rng(events), []
     for _ in range(samples):
         spread, happened = rng.uniform(0.5, 4.0), rng.random(events) < 0.4

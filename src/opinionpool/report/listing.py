@@ -91,7 +91,7 @@ def gained(mean: float, low: float, high: float) -> str:
     """Return a difference of scores with the limits of its interval, if these are known.
 
     >>> gained(0.0215, -0.0175, 0.0584), gained(0.0215, float("nan"), float("nan"))
-    ('+0.022 (-0.018 to +0.058)', '+0.022')
+    ('+0.021 (-0.018 to +0.058)', '+0.021')
     """
     return signed(mean) + (f" ({limit(low)} to {limit(high)})" if math.isfinite(low) else "")
 

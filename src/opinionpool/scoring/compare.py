@@ -222,15 +222,22 @@ def compare_pools(  # noqa: PLR0913 - what is compared, and how
     seed: int = 0,
     progress: Progress = None,
 ) -> Comparison:
-    """Compare pools, and the experts themselves, out of sample.
+    """Score pools, and the experts themselves, on resolved events that the pools have not learned from.
+
+    This says whether pooling pays on these forecasts: each pool is fitted to some of the resolved events and scored on
+    the others, in turn (cross-validation), and its scores are compared with those of the simple average, with
+    intervals. `print` of the result is a table, the best pool first; ``found.best`` is that pool's `PoolScore`, and
+    ``found.best.over_average`` its gain: mean, limits and verdict. A score is 0 for saying 50% every time, 1 at most.
 
     Parameters
     ----------
     forecasts : Forecasts
+        From `read_forecasts` or `Forecasts.from_array`; at least two events have to be resolved, and ten for a verdict.
         With a history (`read_forecasts` with ``history=True``), scores are averages over the time from an event's
         first forecast until it closed; pools are still fitted to the last forecasts.
     pools : sequence of str or pools, or mapping from names to these, optional
-        Names in `opinionpool.pools.registry.POOLS`, or unfitted pools with options, as ``op.LinearPool(weights=...)``.
+        Names, such as "gaussian" (the default pool), "linear" or "median", of those in
+        `opinionpool.pools.registry.POOLS`, or unfitted pools with options, as ``op.LinearPool(weights=...)``.
         If not given, all names, without those that learn one weight for each expert if the experts are a crowd (see
         `opinionpool.learning.learn.is_crowd`). The average is always compared.
     folds : int, default 5
@@ -238,11 +245,13 @@ def compare_pools(  # noqa: PLR0913 - what is compared, and how
     repeats : int, optional
         Number of rounds with new random parts, up to 1,000; if not given, until scores hardly change, up to 20.
     by : {None, "time", "group"}
-        Random parts with similar outcomes, independent of the order of events; forward in time, with fits to outcomes
-        known before the first forecast of the scored events; or parts of whole groups.
+        How events are split. None: random parts with similar outcomes, independent of the order of events. "time":
+        forward in time, with fits to outcomes known before the first forecast of the scored events, for which events
+        need times of closing or resolving. "group": parts of whole groups.
     gap : number of days, str or timedelta, default 0
         With ``by="time"``: least time between an outcome and the forecasts that a fit to it is scored on.
-    prior : as for `opinionpool.pools.fit.fit_pool`
+    prior : float or array_like, shape (K,), (T,) or (T, K), optional
+        Prior from which all experts start; estimated from the outcomes that a fit knows if not given.
     beliefs : Beliefs, optional
         Beliefs about experts for the "gaussian" pool; the default beliefs if not given.
     rivals : mapping of names to classifiers or arrays, optional
@@ -253,6 +262,12 @@ def compare_pools(  # noqa: PLR0913 - what is compared, and how
     progress : callable or bool, optional
         Function called with the share of work done; True shows a bar on standard error if the work takes long.
 
+    Returns
+    -------
+    Comparison
+        Scores of pools and experts. Verdicts are "better" or "worse" if the interval of the difference excludes 0,
+        "unclear" if not, and "too few events" if fewer than ten are independent.
+
     Raises
     ------
     ArgumentError, LearningError, ProbabilityError
@@ -260,15 +275,18 @@ def compare_pools(  # noqa: PLR0913 - what is compared, and how
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import opinionpool as op
     >>> rng = np.random.default_rng(5)
     >>> y = rng.random(60) < 0.5
     >>> q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(60, 3)))))
-    >>> found = compare_pools(Forecasts.from_array(q, y.astype(int)), ["average", "extremized"])
+    >>> forecasts = op.Forecasts.from_array(q, y.astype(int))
+    >>> found = op.compare_pools(forecasts, ["gaussian", "extremized"])
     >>> found.best.pool, found.best.over_average.verdict, found.scored
-    ('extremized', 'better', 60)
-    >>> mine = {"mine": Configured("linear", {"weights": [2, 1, 1]})}
-    >>> compare_pools(Forecasts.from_array(q, y.astype(int)), mine).reference
-    'mine'
+    ('gaussian', 'better', 60)
+    >>> found = op.compare_pools(forecasts, {"gaussian": "gaussian", "mine": op.LinearPool(weights=[2, 1, 1])})
+    >>> [pool.pool for pool in found.pools]
+    ['gaussian', 'average', 'mine']
     """
     splits = Splits.of(by, folds, repeats, gap, seed)
     return compare(forecasts, pools, splits, FitOptions(prior, beliefs), progress, rivals)

@@ -26,8 +26,8 @@ from opinionpool.version import __version__
 class TrainedPool:
     """Fitted pool, its options and its stream, as ``opinionpool pool --save`` writes and `op.load` reads them.
 
-    `predict_proba` answers as an estimator of scikit-learn does, and `updated` goes on learning. Intervals and topics are
-    those of `learned`: its methods `forecast_intervals` and `pool_forecasts`.
+    `predict_proba` answers as an estimator of scikit-learn does, and `updated` goes on learning. Intervals of answers
+    are those of ``learned.forecast_intervals(forecasts)``.
 
     Attributes
     ----------

@@ -62,18 +62,22 @@ def read_forecasts(
     progress: Progress = None,
     **options: Any,  # noqa: ANN401 - the fields of ReadOptions, each with its type there
 ) -> Forecasts:
-    """Read forecasts from a table.
+    """Read who gave which probability for which event, and what happened, from a file, a data frame or an array.
 
-    A long table has a row per forecast: columns event, expert and probability, and where there are more than two
-    classes a column class with a row for each. A wide table has a row per event and a column per expert, called
-    ``expert:class`` for K classes. Further columns in both: outcome, time, closes, resolved_at, prior, group, topic.
-    They are recognised by their names and the usual synonyms.
+    A wide table has a row per event and a column per expert, called ``expert:class`` for K classes. A long table has a
+    row per forecast: columns event, expert and probability, and where there are more than two classes a column class
+    with a row for each. Further columns in both: outcome, time, closes, resolved_at, prior, group, topic. They are
+    recognised by their names and usual synonyms, such as question, forecaster and result. Where names do not decide,
+    an error shows the columns and what to give: ``columns={"outcome": "correct"}`` says that the column ``correct``
+    has the outcomes. A blank outcome is an open event, a blank forecast stays missing.
+
+    Of two outcomes, probabilities are about 1, yes, true or `positive`; `classes` of the result says which, last.
 
     Parameters
     ----------
     source : path, ``"-"``, binary file object, data frame, Arrow table, dict of columns, or array
-        Files are CSV (fields between commas, semicolons, tabs or bars), Parquet, or JSON lines; gzip too. ``"-"`` is
-        standard input. Arrays are events x experts.
+        Files are CSV (fields between commas, semicolons, tabs or bars), spreadsheets, Parquet, or JSON; text may be
+        compressed by gzip. ``"-"`` is standard input. Arrays are events x experts.
     outcomes : like `source`, optional
         A table with an event and an outcome column, joined by event id; may hold closes and resolved_at.
     {options}
@@ -84,8 +88,9 @@ def read_forecasts(
     Returns
     -------
     Forecasts
-        Every event of the table in order of first appearance, with or without forecasts. Its `notes` say what was
-        recognised, coerced and left out. `times` are resolved_at, else closes, else the latest forecast.
+        To be given to `GaussianPool().fit`, `compare_pools` and `make_report`. It has every event of the table in order
+        of first appearance, with or without forecasts. Its `notes` say what was recognised, coerced and left out.
+        `times` are resolved_at, else closes, else the latest forecast.
 
     Raises
     ------
@@ -99,8 +104,9 @@ def read_forecasts(
     Notes
     -----
     Units are decided for a column, never for a cell: a column has per cent signs on all numbers or on none. Times
-    without a zone are UTC, dates are midnight. Probabilities over classes may be off a sum of 1 by half a unit of the
-    last digit written for each class, or 1e-4; then they are normalised.
+    without a zone are UTC; beside times of day, an event that closes on a date closes at its end. Probabilities over
+    classes may be off a sum of 1 by half a unit of the last digit written for each class, or 1e-4; then they are
+    normalised.
 
     Errors and notes name options as the command line has them, and errors end with what these are in Python (a note of
     the exception): ``--column ROLE=NAME`` is ``columns={"ROLE": "NAME"}``, ``--column ROLE=`` is
@@ -115,6 +121,9 @@ def read_forecasts(
            [0.35,  nan]])
     >>> f.classes, f.outcomes.tolist()
     (('no', 'yes'), [1, -1])
+    >>> named = {"item": ["a", "b"], "judge_1": [0.7, 0.2], "judge_2": [0.6, 0.1], "correct": [1, 0]}
+    >>> read_forecasts(named, columns={"outcome": "correct"}).experts
+    ('judge_1', 'judge_2')
     """
     return read_with(source, outcomes, options_given(options), progress)
 
