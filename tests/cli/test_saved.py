@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,10 +73,18 @@ def test_priors_of_the_answers(file, answers, command):
     assert probabilities(records) == expected.tolist()
 
 
-@pytest.mark.parametrize("name", ["linear", "log", "average", "median", "beta-linear"])
-def test_every_pool(file, answers, command, name):
-    before = answers("pool", file(WIDE), "--pool", name, "--save", "m.json")
+@pytest.mark.parametrize("kind", [op.GaussianPool, op.LinearPool, op.LogPool, op.AveragePool, op.BetaLinearPool])
+def test_every_pool(file, answers, command, kind):
+    before = answers("pool", file(WIDE), "--pool", kind.rule, "--save", "m.json")
     assert answers("pool", "forecasts.csv", "--model", "m.json") == before
+    loaded, forecasts = op.load("m.json"), op.read_forecasts("forecasts.csv")
+    assert loaded.predict_proba(forecasts.X)[:, 1].tolist() == probabilities(before)
+    asked = replace(forecasts, prior=np.append(np.full(len(forecasts.events) - 1, 0.3), np.nan))
+    with warnings.catch_warnings(action="ignore"):
+        pool = kind().fit(forecasts)
+    for given in (forecasts, asked):
+        both = pool.predict_proba(given)
+        assert loaded.predict_proba(given) == pytest.approx(both, abs=1e-12)
 
 
 def test_classes_are_those_of_the_pool(file, answers, command):

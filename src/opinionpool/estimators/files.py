@@ -17,7 +17,8 @@ def save(pool: object, path: str | os.PathLike[str]) -> None:
     ----------
     pool
         A fitted estimator, a `Panel` or `FullPanel`, a `Stream`, a trained pool, or the result of a fit
-        (`FittedPanel`, `FittedPool`).
+        (`FittedPanel`, `FittedPool`). Of these, streams, trained pools and estimators that learned by `partial_fit`
+        keep their events and go on learning when they are loaded; the others answer only.
     path : path-like
         File to write. It appears completely or not at all; an earlier file stays until then.
 
@@ -50,8 +51,8 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was sa
     Returns
     -------
     object
-        Of the type that was saved: an estimator, a `Stream`, or a `TrainedPool` with the attribute ``learned``, whose
-        ``pool(forecasts.X)`` answers, where the command line saved it.
+        Of the type that was saved: an estimator, a `Stream`, or a `TrainedPool` where the command line saved it, which
+        answers by ``predict_proba(forecasts)`` too.
 
     Raises
     ------

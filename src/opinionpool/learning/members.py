@@ -1,9 +1,9 @@
 """Mixture of the log pool, the simple average and one expert to follow, whoever that is.
 
-P(Y | forecasts) = s₀ P_pool + s₁ Σ_i c_i q_i / Σ_i c_i + s₂ Σ_i e_i q_i, over the experts present; a missing forecast
-is replaced by the average. Duplicates have c_i = 1 / (number of duplicates), constant experts c_i = 0. The shares s are
+P(Y | forecasts) = π₀ P_pool + π₁ Σ_i c_i q_i / Σ_i c_i + π₂ Σ_i e_i q_i, over the experts present; a missing forecast
+is replaced by the average. Duplicates have c_i = 1 / (number of duplicates), constant experts c_i = 0. The shares π are
 proportional to the prior ones, `constants.MEMBERS`, times the marginal likelihood of the outcomes under each member;
-e_i is proportional to c_i times the likelihood of expert i by itself (model.md, 9).
+e_i is proportional to c_i times the likelihood of expert i by itself (model.md, 10).
 """
 
 from __future__ import annotations

@@ -146,7 +146,10 @@ class TrainedPool:
             If the pool has no stream.
         """
         if self.stream is None:
-            raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
+            raise LearningError(
+                "this pool was saved without what it learned from, so it cannot go on learning: fit all events again, "
+                "or save one that learned by partial_fit"
+            )
         stream = self.stream.with_classes(forecasts.classes) if self.unnamed else self.stream.copy()
         notes, stream.older = stream.add(forecasts, whole=True), False
         learned = stream.fit(self.name, **self.options)
