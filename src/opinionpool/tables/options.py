@@ -356,7 +356,7 @@ def documented(function: Documented) -> Documented:
     for option in OPTIONS.values():
         choices = ", ".join(f'"{word}"' for word in option.choices)
         kind = f"{{{choices}}}, optional" if choices else kinds.get(option.kind, "optional")
-        lines += [f"    {option.name} : {kind}", f"        {option.help}"]
+        lines += [f"    {option.name} : {kind}", f"        {option.help.replace(' Repeatable.', '')}"]
     if function.__doc__:
         function.__doc__ = function.__doc__.replace("    {options}", "\n".join(lines))
     return function
