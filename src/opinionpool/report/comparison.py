@@ -341,7 +341,7 @@ def headline(f: ReportData) -> list[str]:
         "unclear": "Whether the pool, which combines the forecasts, is better than the simple average is unclear",
         "too few events": "There are too few events to measure what pooling gains",
     }[gain.verdict]
-    claim += _doubt(gain, found.units) or (": use the average" if gain.verdict == "worse" else "")
+    claim += _reservation(gain, found.units) or (": use the average" if gain.verdict == "worse" else "")
     others = {"time": "earlier outcomes", "group": "other groups"}.get(found.by or "", "other events")
     zero = "saying 50% every time" if found.answers[f.pool].ndim == 1 else "saying the same of every class"
     sure = "" if few else f", {LEVEL:.0%} interval {limit(gain.low)} to {limit(gain.high)}"
@@ -354,7 +354,7 @@ def headline(f: ReportData) -> list[str]:
     return [markup("<b>{}.</b>", claim), measured]
 
 
-def _doubt(difference: Difference, clusters: int) -> str:
+def _reservation(difference: Difference, clusters: int) -> str:
     """Return a clause, to be added to a verdict, that it may change with two outcomes; empty if it is firm."""
     return "" if difference.is_firm(clusters) else ", but two other outcomes could leave that open"
 
@@ -366,10 +366,10 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
         "The best single expert, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",
         name(best.expert), decimal(best.score), same, decimal(best.pool_score),
     )  # fmt: skip
-    doubt = _doubt(best.over_pool, min(best.events, found.units))
+    reservation = _reservation(best.over_pool, min(best.events, found.units))
     phrase = {
-        "better": f"That expert is better than the pool, significantly so{doubt}.",
-        "worse": f"The pool is better, significantly so{doubt}.",
+        "better": f"That expert is better than the pool, significantly so{reservation}.",
+        "worse": f"The pool is better, significantly so{reservation}.",
         "the same": "They do the same.",
         "unclear": f"The difference is not significant: these {best.events} events do not show which is better.",
         "too few events": "Those are too few events to compare the two.",
