@@ -6,8 +6,7 @@ from string import Formatter
 import pytest
 
 from opinionpool import errors
-from opinionpool.findings import Place, Remedy, fault, finding, messages
-from opinionpool.tables.parts import PartNotes
+from opinionpool.findings import Place, Remedy, added_up, fault, finding, messages
 
 
 def test_texts_have_numbers_with_nouns_names_that_are_cut_and_verbs():
@@ -16,22 +15,16 @@ def test_texts_have_numbers_with_nouns_names_that_are_cut_and_verbs():
     assert (found.code, found.count, found.serious) == ("where", 1200, False)
 
 
-def merged(notes):
-    found = PartNotes()
-    found.add(notes)
-    return found.all()
-
-
 def test_the_note_on_a_whole_is_the_sum_of_those_on_its_parts():
     parts = [finding("where", count=n, total=10) for n in (1, 2, 3)]
-    whole = merged([*parts, finding("sheet", file="a.xlsx", sheet="S", others=("T",))])
+    whole = added_up([*parts, finding("sheet", file="a.xlsx", sheet="S", others=("T",))])
     assert [note.text for note in whole] == ["6 of 30 rows left out by --where", "a.xlsx: sheet 'S' read, and not 'T'"]
     assert whole[0].count == 6
 
 
 def test_notes_on_different_things_stay_apart():
     notes = [finding("sheet", file=file, sheet="S", others=()) for file in ("a", "b", "a")]
-    assert [note.params["file"] for note in merged(notes)] == ["a", "b"]
+    assert [note.params["file"] for note in added_up(notes)] == ["a", "b"]
 
 
 def test_a_place_names_lines_rows_and_further_files():

@@ -177,6 +177,23 @@ def finding(
     return Finding(code, text, count, message.kind == "serious", params=params, place=place, remedies=ways)
 
 
+def added_up(notes: Iterable[Note], **totals: int) -> tuple[Note, ...]:
+    """Return the notes on a whole from those on its parts; `totals` has, by code, the number of all cases.
+
+    >>> [note.text for note in added_up([finding("no-event", count=1), finding("no-event", count=3)])]
+    ['4 rows without an event left out']
+    """
+    found: dict[tuple[str, str], Note] = {}
+    for note in notes:
+        key = note.code, note.kind if isinstance(note, Finding) else note.text
+        before = found.get(key)
+        found[key] = before + note if isinstance(note, Finding) and isinstance(before, Finding) else note
+    return tuple(
+        note.out_of(totals[note.code]) if isinstance(note, Finding) and note.code in totals else note
+        for note in found.values()
+    )
+
+
 def _advice(template: str, ways: Sequence[Remedy], params: Mapping[str, object]) -> Iterator[str]:
     """Yield the sentences of the advice `template`, filled in; those about remedies that `ways` lacks are left out."""
     for sentence in template.split(". "):

@@ -12,13 +12,13 @@ import pytest
 
 from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, DuplicateError, Note
-from opinionpool.findings import finding
+from opinionpool.findings import added_up, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
 from opinionpool.tables import engine, parts
 from opinionpool.tables.event_facts import Spans
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.parts import PartNotes, open_parts
+from opinionpool.tables.parts import open_parts
 from opinionpool.tables.read import read_forecasts
 
 EVENTS, EXPERTS = 90, 4
@@ -230,18 +230,15 @@ def test_tables_with_classes_in_rows_are_read_at_once(tmp_path, small_parts):
     ],
 )  # fmt: skip
 def test_notes_on_parts_add_up(code, parts, together):
-    notes = PartNotes()
-    for part in parts:
-        notes.add([finding(code, **part), Note("code", "the same in each")])
-    assert [note.text for note in notes.all()] == [together, "the same in each"]
+    notes = [note for part in parts for note in (finding(code, **part), Note("code", "the same in each"))]
+    assert [note.text for note in added_up(notes)] == [together, "the same in each"]
 
 
 def test_spans_of_time_on_parts_are_joined():
-    notes = PartNotes()
-    made = "forecasts made"
+    made, notes = "forecasts made", []
     for first, last, day in (("2020-03-01", "2020-05-01", "2021-01-01"), ("2020-01-01", "2020-04-01", "2021-02-01")):
-        notes.add([finding("times", spans=Spans({made: (first, last), "resolved": (day, day)}))])
-    assert notes.all()[0].text == "forecasts made 2020-01-01 to 2020-05-01; resolved 2021-01-01 to 2021-02-01"
+        notes.append(finding("times", spans=Spans({made: (first, last), "resolved": (day, day)})))
+    assert added_up(notes)[0].text == "forecasts made 2020-01-01 to 2020-05-01; resolved 2021-01-01 to 2021-02-01"
 
 
 def test_the_engine_draws_nothing_on_standard_output(tmp_path):

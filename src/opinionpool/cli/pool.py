@@ -17,7 +17,7 @@ from opinionpool.cli.options import Answering, Listing, Pooling, Writing, prior_
 from opinionpool.cli.output import conclude, destination
 from opinionpool.cli.reading import InputFiles, read, read_parts
 from opinionpool.errors import ArgumentError, ExpertError, Note
-from opinionpool.findings import finding
+from opinionpool.findings import added_up, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import class_probabilities, public_probabilities
@@ -40,7 +40,7 @@ from opinionpool.report.view import (
     pool_line,
     size_line,
 )
-from opinionpool.tables.parts import PartNotes, Parts
+from opinionpool.tables.parts import Parts
 from opinionpool.text import are, counted, listed
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class _Answers:
     every: Iterable[CommandPool]  # the pool for each part
     listing: Listing
     sizes: list[Totals] = field(default_factory=list)  # of the parts
-    answered: PartNotes = field(default_factory=PartNotes)
+    answered: list[Note] = field(default_factory=list)  # notes on the answers about each part
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
@@ -228,7 +228,7 @@ class _Answers:
                 self.void |= zip(forecasts.void.events, forecasts.void.crowd.tolist(), strict=True)
             pooled, unlisted = self._chosen(kept.pooled(self.file.rate))
             own = kept.notes[len(kept.state.notes) :]
-            self.answered.add([*own, *answers.answer_notes(pooled), *unlisted])
+            self.answered += [*own, *answers.answer_notes(pooled), *unlisted]
             self.sizes.append(Totals.of(forecasts))
             yield pooled
 
@@ -252,7 +252,7 @@ class _Answers:
         """Return all notes on reading the file, fitting the pool and answering."""
         kept, size = self.file.kept, self.size
         rate = base_rate_notes(kept.state, kept.given, self.file.rate)
-        answered = self.answered.all(**{"in-sample": size.events})
+        answered = added_up(self.answered, **{"in-sample": size.events})
         return (*self.parts.notes(size.events, size.cells), *kept.state.notes, *answered, *rate)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from opinionpool.arrays import Index
 from opinionpool.blocks import in_order
 from opinionpool.errors import Note, OpinionPoolError
-from opinionpool.findings import Finding, fault, finding
+from opinionpool.findings import added_up, fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.engine import SPACE, Progress, is_large
 from opinionpool.tables.event_facts import EventColumn
@@ -55,36 +55,6 @@ def wants_parts(source: object, options: ReadOptions) -> bool:
     return events * size > MANY * len(head)
 
 
-class PartNotes:
-    """Notes on the parts of a table, added up to notes on the whole table.
-
-    Examples
-    --------
-    >>> notes = PartNotes()
-    >>> notes.add([finding("no-event", count=1)])
-    >>> notes.add([finding("no-event", count=3)])
-    >>> [note.text for note in notes.all()]
-    ['4 rows without an event left out']
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Note] = {}
-
-    def add(self, notes: Iterable[Note]) -> None:
-        """Add the notes on one part of the table to those on the earlier parts, by adding up their counts."""
-        for note in notes:
-            key = note.code, note.kind if isinstance(note, Finding) else note.text
-            before = self._found.get(key)
-            self._found[key] = before + note if isinstance(note, Finding) and isinstance(before, Finding) else note
-
-    def all(self, **totals: int) -> tuple[Note, ...]:
-        """Return the notes on the whole table; `totals` has, by a note's code, the total of which it counts a part."""
-        return tuple(
-            note.out_of(totals[note.code]) if isinstance(note, Finding) and note.code in totals else note
-            for note in self._found.values()
-        )
-
-
 @dataclass(eq=False)
 class Parts:
     """Forecasts of a table, as a whole or in parts (runs of rows); they can be read any number of times."""
@@ -97,7 +67,7 @@ class Parts:
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)  # distinct words of the table in some columns
     more: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
     counts: ForecastCounts | None = None  # of the parts read so far
-    read: PartNotes = field(default_factory=PartNotes)  # notes on the parts read so far
+    read: list[Note] = field(default_factory=list)  # notes on the parts read so far
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
         """Yield the forecasts of each part, in the order of the parts."""
@@ -105,7 +75,7 @@ class Parts:
             yield self.only
             return
         percent: dict[int, tuple[bool, int]] = {}  # whether a column is in per cent, and a row that says so
-        self.counts, self.read = None, PartNotes()
+        self.counts, self.read = None, []
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             for column, own in reader.cell_reader.percent.items():
                 before, where = percent.setdefault(column, (own, first))
@@ -113,7 +83,7 @@ class Parts:
                     both = {"one": place(self.table, where), "other": place(self.table, first)}
                     raise fault("units-of-parts", None, (), name=self.table.names[column], **both)
             self.counts = reader.counts if self.counts is None else self.counts + reader.counts
-            self.read.add(reader.forecasts.notes)
+            self.read += reader.forecasts.notes
             yield reader.forecasts
         # Whether all numbers of an expert are fractions shows when all have been read.
         self._counted()
@@ -125,7 +95,7 @@ class Parts:
         """Notes on the parts read; `events` and `cells` are the numbers of events and forecasts in them."""
         if self.only is not None:
             return self.only.notes
-        return (*self.read.all(unresolved=events, normalised=cells), *self._counted(), *self.more)
+        return (*added_up(self.read, unresolved=events, normalised=cells), *self._counted(), *self.more)
 
     def _read(self, span: tuple[int, int]) -> TableReader:
         part = self.table.rows_from(*span, self.known)
