@@ -160,11 +160,7 @@ def two_classes(seen: Mapping[str, str], asked: ClassOptions) -> list[str]:
     >>> two_classes({"yes": "Yes"}, ClassOptions()), two_classes({}, ClassOptions("rain"))
     (['No', 'Yes'], ['rain', 'not rain'])
     """
-    known, wanted = dict(seen), {key(label): label for label in asked.classes}
-    strange = [label for word, label in seen.items() if word not in wanted]
-    if strange and len(wanted) == 2:
-        raise fault("strange-class", classes=asked.classes, strange=strange[0])
-    known |= {word: label for word, label in wanted.items() if word not in seen}
+    known = {key(label): seen.get(key(label), label) for label in asked.classes} or dict(seen)
     if asked.positive is not None and len(known) < 2:
         known.setdefault(key(asked.positive), asked.positive)
     if len(known) > 2:
@@ -216,10 +212,9 @@ class NoOutcome:
         >>> ["-1" in USUAL.beside(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes"})]
         [True, True, False, False]
         """
-        others = {key(word) for word in words} - self.every
-        if "0" in others <= {"0", "1"} | _CODES and "-1" not in classes:
+        seen, others = ({*map(key, some)} - self.every for some in (words, [*words, *classes]))
+        if any("0" in each <= {"0", "1"} | _CODES for each in (seen, others)) and "-1" not in classes:
             return replace(self, missing=self.missing | _CODES)
-        others |= {key(word) for word in classes} - self.every
         if len(others) == 1 and not others <= TRUTH:
             return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
         return self

@@ -132,7 +132,8 @@ def settle(
     columns = [_cells(column, own is None) for column in observed]
     cells = [cell for _, some in columns for cell in some]
     words, known, void, whole = {cell.word for cell in cells}, Matcher(written), request.no_outcome, classes is None
-    meaning = _meanings(words, written, request, classes or (), own)
+    named = [] if own else [*written, *map(str, classes or request.asked.classes)]
+    meaning = _meanings(words, named, request, own is None)
     if own is None and classes is None:
         able = [cell for cell in cells if cell.word not in meaning or known.find(cell.word) is not None]
         classes = _find_classes(able, written, request, in_order)
@@ -153,21 +154,17 @@ def settle(
     return Settled(options, np.where(found == _VOIDED, UNRESOLVED, found), found == _VOIDED, tuple(notes))
 
 
-def _meanings(
-    words: Collection[str],
-    written: Sequence[str],
-    request: ReadOptions,
-    classes: Sequence[object],
-    own: EventOptions | None,
-) -> dict[str, int]:
-    """Return the code of each of `words` that stands for no outcome or a tie, unless it names one of the options."""
+def _meanings(words: Collection[str], classes: Sequence[str], request: ReadOptions, shared: bool) -> dict[str, int]:
+    """Return the code of each of `words` that stands for no outcome or a tie, unless it names an option of its event.
+
+    `classes` are those known before outcomes are read, if events share them (`shared`).
+    """
     none, preference = request.no_outcome, None
-    if own is None:
-        met = {*words, *map(str, classes)}
-        none = none.beside(met, {*written, *request.asked.classes})
-        preference = request.rules.scale or Scale.of_verdicts(sorted({*met, *written}))
+    if shared:
+        none = none.beside(words, classes)
+        preference = request.rules.scale or Scale.of_verdicts(sorted({*words, *classes}))
     found = {word: UNRESOLVED for word in words if word.lower() in none.every}
-    if preference is not None and len(written) <= 2:
+    if preference is not None and len({*map(key, classes)}) <= 2:
         found |= {word: TIED for word in words if preference.is_tie(word)}
     return found | {word: _VOIDED for word in words if word.lower() in none.void}
 
@@ -182,7 +179,8 @@ def _find_classes(
     levels = None if scale is None else _levels_seen({cell.word for cell in cells}, scale, asked)
     if levels is not None:
         return levels
-    _check_binary(cells)
+    if not asked.classes:
+        _check_binary(cells)
     for label in written:
         if asked.positive is not None and key(asked.positive) != key(label):
             raise fault("positive-of-one", written=label, positive=asked.positive)
@@ -199,12 +197,14 @@ def _levels_seen(words: set[str], scale: Scale, asked: ClassOptions) -> tuple[ob
     """Return the classes if outcomes are levels of `scale`: all, or the two ends if only these occur; else None."""
     levels, preference = scale.levels, scale.is_tie("tie")
     ends = (levels[0], levels[-1])
-    numbers = any(map(looks_numeric, words))
-    if (words or preference) and words <= {*ends} and not (asked.classes or asked.positive or numbers):
+    named = asked.classes or asked.positive or any(map(looks_numeric, words))
+    if (words or preference) and words <= {*ends} and not named:
         return ends
     if len(levels) == 2 or preference or not all(scale.place(word) >= 0 for word in words):
         return None
-    return levels if asked.classes == levels or {*map(key, words)} - {*FAMILIES[0]} else None
+    return (
+        levels if (asked.classes or levels) == levels and (asked.classes or {*map(key, words)} - {"0", "1"}) else None
+    )
 
 
 def _check_binary(cells: Sequence[_Cell]) -> None:
