@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, DuplicateError
 from opinionpool.tables.classes import EventOptions
-from opinionpool.tables.event_facts import drop_late
+from opinionpool.tables.event_facts import Facts, in_time
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, one_each
 from opinionpool.tables.table import read_frame
 
@@ -56,17 +57,18 @@ def test_what_was_said_in_time_stays(rows, cutoff, closes):
     never = np.full(3, NAT)
     as_of = None if cutoff is None else np.datetime64(cutoff, "h").astype("M8[us]")
 
-    def in_time(row):
+    def is_early(row):
         known = row[4] is not None
         if cutoff is not None and not (known and row[4] <= cutoff):
             return False
         return not known or closes[row[0]] is None or row[4] <= closes[row[0]]
 
-    expected = sorted(row[:4] for row in rows if in_time(row))
+    expected = sorted(row[:4] for row in rows if is_early(row))
     if not rows:
         return
     for left, right in ((limits, never), (never, limits)):
-        kept, notes = drop_late(statements(rows), as_of, left, right)
+        facts = Facts(left, right, False, None, None, None, ())
+        kept, notes = in_time(statements(rows), ReadOptions(as_of=as_of), facts, Distinctions(TABLE))
         assert said(kept) == expected
         assert sum(note.count for note in notes) == len(rows) - len(expected)
 

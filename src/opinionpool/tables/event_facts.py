@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,26 +30,23 @@ from opinionpool.text import shown
 
 def one_per_key(
     values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
-) -> tuple[Index, tuple[int, int] | None]:
-    """Return each key's first row with a value, (count,), and two rows of one key whose values differ, or None.
+) -> tuple[Index, Index]:
+    """Return each key's first row with a value, (count,), and the rows whose value differs from the first of their key.
 
     `present` marks rows with a value. `keys` are 0 to count - 1, -1 for no key; a key without a value has first row -1.
+    Of rows with the same value and key that follow each other, only the first is looked at.
 
     >>> import numpy as np
     >>> values, keys = np.array([7, 8, 7, 9]), np.array([0, 1, 0, 1])
     >>> one_per_key(values, values > 0, keys, 3)
-    (array([ 0,  1, -1]), (1, 3))
+    (array([ 0,  1, -1]), array([3]))
     """
-    # Rows that follow each other with the same are looked at once.
     new = (keys[1:] != keys[:-1]) | (values[1:] != values[:-1])
-    rows = np.append(0, np.flatnonzero(new) + 1) if len(keys) else np.empty(0, dtype=np.intp)
+    rows = np.append(0, np.flatnonzero(new) + 1)[: len(keys)]
     rows = rows[present[rows] & (keys[rows] >= 0)]
     first = np.full(count, -1)
     first[keys[rows][::-1]] = rows[::-1]
-    differing = rows[values[first[keys[rows]]] != values[rows]]
-    if not len(differing):
-        return first, None
-    return first, (int(first[keys[differing[0]]]), int(differing[0]))
+    return first, rows[values[first[keys[rows]]] != values[rows]]
 
 
 @dataclass(frozen=True)
@@ -96,16 +94,16 @@ def first_rows(columns: Sequence[EventColumn], values: npt.NDArray[Any], blank: 
     """
     keys = joined([each.row_events for each in columns])
     present = (values == values) & (values != np.array(blank, dtype=values.dtype))
-    first, clash = one_per_key(values, present, keys, len(events))
-    if clash is None:
+    first, differing = one_per_key(values, present, keys, len(events))
+    if not len(differing):
         return first
-    known = present & (keys >= 0)
-    pairs = np.unique(np.stack([keys[known], np.unique(values[known], return_inverse=True)[1]]), axis=1)[0]
-    others = [events[i] for i in np.flatnonzero(np.bincount(pairs) > 1).tolist() if i != keys[clash[0]]]
-    starts = np.cumsum([0, *(len(each.row_events) for each in columns)])
-    of = (np.searchsorted(starts, clash, side="right") - 1).tolist()
-    one, other = (columns[i].at(row - int(starts[i])) for i, row in zip(of, clash, strict=True))
-    about = {"event": events[keys[clash[0]]], "column": columns[of[0]].name, "others": others}
+    event = int(keys[differing[0]])
+    starts = np.cumsum([0, *(len(each.row_events) for each in columns)]).tolist()
+    rows = [int(first[event]), int(differing[0])]
+    of = [bisect_right(starts, row) - 1 for row in rows]
+    one, other = (columns[i].at(row - starts[i]) for i, row in zip(of, rows, strict=True))
+    others = [events[i] for i in np.unique(keys[differing]).tolist() if i != event]
+    about = {"event": events[event], "column": columns[of[0]].name, "others": others}
     raise fault("two-values", None, (), one=one, other=other, count=len(others) + 1, **about)
 
 
@@ -234,10 +232,10 @@ def _texts(columns: Sequence[EventColumn], events: Sequence[str]) -> tuple[tuple
     found, notes = [""] * len(events), list[Note]()
     for each in columns:
         codes, texts = each.words.codes, [*each.words.values, ""]
-        first, clash = one_per_key(codes, codes >= 0, each.row_events, len(events))
+        first, differing = one_per_key(codes, codes >= 0, each.row_events, len(events))
         found = [one or texts[code] for one, code in zip(found, np.append(codes, BLANK)[first].tolist(), strict=True)]
-        if clash is not None:
-            notes.append(finding("texts", column=each.name, event=events[each.row_events[clash[1]]]))
+        if len(differing):
+            notes.append(finding("texts", column=each.name, event=events[each.row_events[differing[0]]]))
     return (tuple(found) if any(found) else None), notes
 
 
@@ -298,45 +296,36 @@ def _read_priors(table: Table, column: int, reader: CellReader) -> Array:
 
 
 def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts made in time (before the event's end, --as-of and --horizon), and notes on the others."""
-    table, made, horizon = Place(long_rows.table.name), long_rows.time, request.horizon
-    given = {"--as-of": request.as_of, "--time-averaged": request.history or None, "--horizon": horizon}
-    asked = [option for option, value in given.items() if value is not None]
-    ended = [option for option in asked if option != "--as-of"]
-    if asked and made is None:
-        raise by.wanted() if by.names else fault("no-times", table=table.file, option=asked[0])
-    if ended and np.isnat(facts.ends).all():
-        raise fault("no-closing-times", table=table.file, option=ended[0])
-    long_rows, notes = drop_late(long_rows, request.as_of, facts.closes, facts.resolved_at)
+    """Return the forecasts made in time, and notes with the numbers of the others.
+
+    Late are forecasts made after the event closed or was resolved, less than --horizon before that, or after --as-of;
+    then also those without a time.
+    """
+    table, made, as_of, horizon = Place(long_rows.table.name), long_rows.time, request.as_of, request.horizon
+    asked = ["--time-averaged"] * request.history + ["--horizon"] * (horizon is not None)
+    if made is None and (as_of is not None or asked):
+        raise by.wanted() if by.names else fault("no-times", table=table.file, option=[*asked, "--as-of"][0])
+    if asked and np.isnat(facts.ends).all():
+        raise fault("no-closing-times", table=table.file, option=asked[0])
+    if made is None:
+        return long_rows, []
+    late = [
+        (made > facts.closes[long_rows.event], finding("after-close", count=1)),
+        (made > facts.resolved_at[long_rows.event], finding("after-resolution", count=1)),
+    ]
+    if as_of is not None:
+        later = (made > as_of, finding("as-of", count=1, time=time_text(as_of)))
+        late = [(np.isnat(made), finding("no-time", count=1)), later, *late]
+    long_rows, notes = _without(long_rows, late)
     if horizon is None or long_rows.time is None:
         return long_rows, notes
     # A time that is unknown is before nothing.
     early = long_rows.time <= (facts.ends - horizon)[long_rows.event]
     if not early.any():
         raise fault("none-so-early", table, span=span_text(horizon))
-    late = len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[early]))
-    notes += [finding("horizon", count=late, span=span_text(horizon))] if late else []
+    few = len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[early]))
+    notes += [finding("horizon", count=few, span=span_text(horizon))] if few else []
     return long_rows.select(early), notes
-
-
-def drop_late(
-    long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
-) -> tuple[LongRows, list[Note]]:
-    """Return `long_rows` without late forecasts, and notes with their numbers.
-
-    Late are forecasts made after the event closed or was resolved, or after `as_of`; then also those without a time.
-    """
-    made, event = long_rows.time, long_rows.event
-    if made is None:
-        return long_rows, []
-    late = [
-        (made > closes[event], finding("after-close", count=1)),
-        (made > resolved_at[event], finding("after-resolution", count=1)),
-    ]
-    if as_of is not None:
-        later = (made > as_of, finding("as-of", count=1, time=time_text(as_of)))
-        late = [(np.isnat(made), finding("no-time", count=1)), later, *late]
-    return _without(long_rows, late)
 
 
 def drop_expired(long_rows: LongRows, as_of: np.datetime64 | None, ends: Times) -> tuple[LongRows, list[Note]]:

@@ -440,10 +440,9 @@ def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequ
     for word in ("outcome", "class", "verdict") if role == "outcome" else (role,):
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]
         if role == "event":
-            found = [c for c in found if c.named(role)] or found
-            ids = [c for c in found if c.is_id]
             # What both tables call the same comes before what either may be called.
-            found = [c for c in found if c.name in names] or (ids if len(ids) == 1 else found)
+            ranks = [(not c.named(role), c.name not in names, not c.is_id) for c in found]
+            found = [c for c, rank in zip(found, ranks, strict=True) if rank == min(ranks)]
         if found:
             return profile.own(found, word)
     shared = [place for place, name in enumerate(profile.table.names) if name in names and place not in taken]
