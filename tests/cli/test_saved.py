@@ -94,7 +94,7 @@ def test_classes_are_those_of_the_pool(file, answers, command):
     records = answers("pool", file(LATER.replace(",1\n", ",won\n"), "later.csv"), "--model", "m.json")
     assert [record["outcome"] for record in records] == ["won", ""]
     said = command("pool", file(LATER.replace(",1\n", ",drawn\n"), "later.csv"), "--model", "m.json", status=1)
-    assert "the classes are 'lost', 'won', and 'drawn' is none of them" in said.err
+    assert "line 2, column 'outcome': outcome 'drawn' is none of the classes: 'lost', 'won', in 1 row" in said.err
     command("pool", file(THREE_CLASSES, "three.csv"), "--save", "k.json")
     before = answers("pool", "three.csv", "--save", "k.json")
     assert answers("pool", "three.csv", "--model", "k.json") == before
