@@ -55,7 +55,7 @@ from opinionpool.tables.remarks import (
 )
 from opinionpool.tables.roles import KEYED, UserRoles, roles_of
 from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, latest_of_pair, one_each
-from opinionpool.tables.table import BLANK, Table, Words, cell_fault, encode
+from opinionpool.tables.table import BLANK, Table, Words, cell_fault
 from opinionpool.tables.times import are_times, span_text
 from opinionpool.tables.units import NumberRules
 from opinionpool.text import suggestion
@@ -125,10 +125,8 @@ class TableReader:
         known = None if other is None else beside(other, request, self.table.names)
         scaled = profile.with_scales(request.rules.scales, request.columns)
         found = find_layout(scaled, given_roles, known, request.no_outcome.every)
-        if self.table.rows > _HEAD * _MORE and found.long and request.duplicates is None:
-            keys = [found.roles[role] for role in ("event", "expert", "class", "verdict") if role in found.roles]
-            if profile.repeated(keys):
-                self._refuse_repeats(found)
+        if self.table.rows > _HEAD * _MORE and request.duplicates is None:
+            self._refuse_repeats(found)
         return found
 
     def _refuse_repeats(self, layout: Layout) -> None:
@@ -163,7 +161,8 @@ class TableReader:
             return Words(np.full(table.rows, BLANK), list(layout.events))
         if "event" in layout.roles:
             return table.words(layout.roles["event"])
-        return encode([str(table.first + i + 1) for i in range(table.rows)])
+        numbers = range(table.first + 1, table.first + table.rows + 1)
+        return Words(np.arange(table.rows), [*map(str, numbers)])
 
     @cached_property
     def joined(self) -> Joined | None:
