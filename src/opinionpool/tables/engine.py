@@ -5,14 +5,13 @@ The engine may open one file and nothing else, and loads no extensions.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, TextIO
 
 from opinionpool.atomic import abandoned, own_name
 from opinionpool.errors import Note, OpinionPoolError
@@ -100,7 +99,6 @@ class FileSource:
     name: str  # for messages, as the user gave it
     path: str  # of the file that the engine opens, which may be a copy
     format: str  # {"csv", "parquet", "json", "json array", "json rows", "frame"}
-    gzip: bool = False  # whether the file at `path` is compressed
     delimiter: str = ","  # character between the fields of a CSV file
     header: tuple[str, ...] = ()  # column names of a CSV file, trimmed
     skip: int = 0  # lines before the header
@@ -108,22 +106,9 @@ class FileSource:
     sheet: bool = False  # whether it is the copy of a spreadsheet, of which users see rows and not lines
     padded: bool = False  # whether rows may have fewer fields than the header
 
-    def open(self) -> BinaryIO:
-        """Return the file's bytes as a stream, decompressed."""
-        return open_binary(self.path, self.gzip)
-
-    def lines(self) -> io.TextIOWrapper:
+    def lines(self) -> TextIO:
         """Return the file's text as a stream, its line ends unchanged."""
-        return io.TextIOWrapper(self.open(), encoding="utf-8-sig", newline="")
-
-
-def open_binary(path: str, gzipped: bool) -> BinaryIO:
-    """Return the bytes of a file as a stream, decompressed if `gzipped`."""
-    if gzipped:
-        import gzip
-
-        return cast("BinaryIO", gzip.open(path, "rb"))
-    return open(path, "rb")
+        return open(self.path, encoding="utf-8-sig", newline="")
 
 
 Progress = Callable[[float], None]

@@ -1,7 +1,7 @@
 """Preparation of files for the engine: their format, encoding, separator and header, and what is wrong with them.
 
 All of this is decided here, from the first bytes, so that the engine guesses nothing. What it cannot read as it stands
-(standard input, another encoding than UTF-8) is copied into a temporary directory first.
+(standard input, gzip, another encoding than UTF-8) is copied into a temporary directory first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO, TypeAlias, cast
@@ -21,20 +21,20 @@ from typing import Any, BinaryIO, TypeAlias, cast
 from opinionpool.arguments import file_path
 from opinionpool.errors import MissingFileError, Note, OpinionPoolError, TableError
 from opinionpool.findings import Place, Remedy, fault, finding
-from opinionpool.tables.engine import CELL, RATIO, SAVE_AS, SMALL, FileSource, Workspace, check_columns, open_binary
+from opinionpool.tables.engine import CELL, RATIO, SAVE_AS, SMALL, FileSource, Workspace, check_columns
 from opinionpool.tables.roles import SYNONYMS, normal
 from opinionpool.text import counted, without_apostrophe
 
 HEAD = 1 << 18  # first bytes of a file, which decide how it is read
 _LONGEST_HEADER = 1 << 24  # bytes of the first line, at most
-# Characters within which titles stand above the header.
-_TITLES = 1 << 14
+_TITLES = 1 << 14  # characters within which titles stand above the header
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# Most bytes of a stream that are copied.
-STREAM = 1 << 32
+STREAM = 1 << 32  # most bytes of a stream that are copied
+_OLE, _ZIP, _GZIP = b"\xd0\xcf\x11\xe0", b"PK\x03\x04", b"\x1f\x8b"
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 _FOREIGN = (
-    (b"\xd0\xcf\x11\xe0", f"a spreadsheet or document of an old Office program: {SAVE_AS}"),
+    (_OLE, f"a spreadsheet or document of an old Office program: {SAVE_AS}"),
+    (_ZIP, "a zip archive: unpack it first"),
     (b"ARROW1", "an Arrow (Feather) file: save it as Parquet"),
     (b"SQLite format 3", "an SQLite database: export the table as CSV"),
     (b"%PDF", "a PDF document: the table in it must be saved as CSV"),
@@ -51,46 +51,48 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
     ``"-"`` is standard input. Text that is UTF-8 throughout is read as UTF-8 even if `encoding` is another.
     """
     name, path = _local(source, workspace)
-    head, gzipped = _first_bytes(path, name)
-    if is_sheet(head, name):
+    head, packed = _head(path, name), ""
+    if head.startswith(_GZIP):
+        path, packed = _unpacked(path, workspace.path("unpacked"), name), ", gzip"
+        head = _head(path, name)
+    if not head:
+        raise fault("empty", file=name)
+    if _is_sheet(head, name):
         return _sheet_source(name, path, workspace)
-    _check_kind(head, name)
     if head.startswith(b"PAR1"):
-        if gzipped:
-            with open_binary(path, True) as stream:
-                path = _copy(stream, workspace.path("table.parquet"), name)
         return FileSource(name, path, "parquet", notes=(finding("format", format="Parquet"),))
-    codec = find_codec(head, encoding, name)
-    notes: tuple[Note, ...] = ()
-    if encoding is not None and codec and one_byte(codec):
+    codec, notes = find_codec(head, encoding, name), list[Note]()
+    if encoding is not None and codec and one_byte(codec) and bad_encoding(name, path) is None:
         # With one --encoding for two files, one of them may well be in order as it is.
-        with open_binary(path, gzipped) as lines:
-            if bad_encoding(name, lines) is None:
-                codec, notes = None, (finding("encoding", file=name, encoding=encoding),)
-    how = (", gzip" if gzipped else "") + (f", encoding {encoding or codec}" if codec else "")
+        codec = None
+        notes.append(finding("encoding", file=name, encoding=encoding))
     if codec or mixed_ends(head):
-        path, gzipped = transcode(path, gzipped, codec or "utf-8", workspace.path("table.txt"), name), False
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
+        path = transcode(path, codec or "utf-8", workspace.path("table.txt"), name)
+        head = _head(path, name)
+    how = packed + (f", encoding {encoding or codec}" if codec else "")
     start = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    if re.match(rb"\{\s*[\"}]|\[\s*[{\]]", start):
-        if start[:1] == b"{":
-            return _object_source(FileSource(name, path, "json", gzipped, notes=notes), how, workspace)
-        return FileSource(
-            name, path, "json array", gzipped, notes=(finding("format", format="a JSON array" + how), *notes)
-        )
     if re.match(rb"<(!doctype|html|\?xml)", start, re.IGNORECASE):
         raise fault("web-page", file=name)
-    source = csv_source(name, path, gzipped, head, how)
-    return replace(source, notes=(*source.notes, *notes))
+    if re.match(rb"\{\s*[\"}]", start):
+        found = _object_source(name, path, how, workspace)
+    elif re.match(rb"\[\s*[{\]]", start):
+        found = FileSource(name, path, "json array", notes=(finding("format", format="a JSON array" + how),))
+    else:
+        found = csv_source(name, path, head, how)
+    return replace(found, notes=(*found.notes, *notes))
 
 
-def is_sheet(head: bytes, name: str) -> bool:
-    """Whether a file is a spreadsheet, by its first bytes `head` and its name."""
-    if head.startswith(b"\xd0\xcf\x11\xe0"):
-        return name.lower().endswith(".xls")
-    sheet = name.lower().endswith(_SPREADSHEETS) or b"xl/" in head or b"opendocument.spreadsheet" in head
-    return head.startswith(b"PK\x03\x04") and sheet and not name.lower().endswith(".numbers")
+def _is_sheet(head: bytes, name: str) -> bool:
+    """Whether a file is a spreadsheet, by its first bytes and name; raise if it is of a format that is not read."""
+    old, zipped, named = head.startswith(_OLE), head.startswith(_ZIP), name.lower().endswith
+    inside = b"xl/" in head or b"opendocument.spreadsheet" in head
+    if (old and named(".xls")) or (zipped and (inside or named(_SPREADSHEETS)) and not named(".numbers")):
+        return True
+    what = next((what for magic, what in _FOREIGN if head.startswith(magic)), None)
+    if what is not None:
+        spreadsheet = f"a spreadsheet: {SAVE_AS}"
+        raise fault("foreign", file=name, what=spreadsheet if zipped and named(".numbers") else what)
+    return False
 
 
 def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
@@ -99,34 +101,32 @@ def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
 
     target = workspace.path("sheet.csv")
     notes = sheet_as_csv(name, path, target)
-    with open(target, "rb") as file:
-        source = csv_source(name, target, False, file.read(HEAD), "")
+    source = csv_source(name, target, _head(target, name), "")
     return replace(source, notes=(finding("format", format="a spreadsheet"), *notes), sheet=True)
 
 
-def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSource:
+def _object_source(name: str, path: str, how: str, workspace: Workspace) -> FileSource:
     """Return a JSON file that begins with an object, with one row in each line; `how` ends the note on its format."""
-    plain = replace(source, notes=(finding("format", format="JSON lines" + how), *source.notes))
+    plain = FileSource(name, path, "json", notes=(finding("format", format="JSON lines" + how),))
     try:
-        with source.lines() as text:
+        with plain.lines() as text:
             first = _object(next((line for line in text if line.strip()), ""))
             if first is not None and (is_row(first) or any(line.strip() for line in text)):
                 return plain
-        if os.path.getsize(source.path) > LARGEST:
-            raise fault("large-object", file=source.name, most=LARGEST)
-        with source.lines() as text:
+        if os.path.getsize(path) > LARGEST:
+            raise fault("large-object", file=name, most=LARGEST)
+        with plain.lines() as text:
             document = _object(text.read())
     except UnicodeDecodeError:
         return plain
     if document is None:
         return plain
     known = {name for names in SYNONYMS.values() for name in names if len(name) > 1}
-    rows, shape = rows_of(source.name, document, lambda name: normal(name) in known)
-    path = workspace.path("rows.json")
-    with open(path, "w", encoding="utf-8") as file:
+    rows, form = rows_of(name, document, lambda name: normal(name) in known)
+    target = workspace.path("rows.json")
+    with open(target, "w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    note = finding("format", format=f"JSON, {shape}{how}")
-    return FileSource(source.name, path, "json rows", notes=(note, *source.notes))
+    return FileSource(name, target, "json rows", notes=(finding("format", format=f"JSON, {form}{how}"),))
 
 
 # Ends of the names of files that are read from a folder.
@@ -192,57 +192,51 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
     return name, path
 
 
-def _copy(stream: BinaryIO, path: str, name: str) -> str:
-    """Copy a stream called `name` into a file at `path`, and return the path."""
-    copied = 0
+def _copy(
+    stream: BinaryIO, path: str, name: str, most: int | None = None, beyond: OpinionPoolError | None = None
+) -> str:
+    """Copy a stream called `name` into a file at `path`, and return the path.
+
+    If it has more than `most` bytes (default: `STREAM`), the error `beyond` is raised.
+    """
+    copied, most = 0, STREAM if most is None else most
     try:
         with open(path, "wb") as file:
             while block := stream.read(1 << 20):
                 copied += len(block)
-                if copied > STREAM:
-                    raise fault("endless", file=name, most=STREAM >> 30)
+                if copied > most:
+                    raise beyond or fault("endless", file=name, most=most >> 30)
                 file.write(block)
     except OSError as error:
+        if error.errno is None:
+            # The stream is damaged, and not the disk full.
+            raise
         about = {"folder": os.path.dirname(path), "error": error.strerror or str(error)}
         raise fault("not-copied", None, (), file=name, **about) from None
     return path
 
 
-def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
-    """Return a file's first bytes, unpacked if it is gzip, and whether it is; raise if it is damaged or empty."""
+def _unpacked(path: str, target: str, name: str) -> str:
+    """Write the content of a gzip file to the path `target`, and return that; raise if it is damaged or too large."""
+    import gzip
+    import zlib
+
+    packed = os.path.getsize(path)
+    beyond = fault("unpacks-too-far", file=name, ratio=RATIO, packed=packed)
+    try:
+        with gzip.open(path, "rb") as file:
+            return _copy(cast("BinaryIO", file), target, name, max(SMALL, RATIO * packed), beyond)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise fault("damaged-gzip", file=name, error=str(error)) from None
+
+
+def _head(path: str, name: str, size: int = HEAD) -> bytes:
+    """Return the first `size` bytes of a file."""
     try:
         with open(path, "rb") as file:
-            head = file.read(HEAD)
+            return file.read(size)
     except OSError as error:
         raise fault("not-readable", file=name, error=error.strerror or str(error)) from None
-    gzipped = head.startswith(b"\x1f\x8b")
-    if gzipped:
-        import zlib
-
-        try:
-            with open_binary(path, True) as file:
-                head = file.read(HEAD)
-                packed, unpacked = os.path.getsize(path), len(head)
-                while more := len(file.read(1 << 20)):
-                    unpacked += more
-                    if unpacked > max(SMALL, RATIO * packed):
-                        raise fault("unpacks-too-far", file=name, ratio=RATIO, packed=packed)
-        except (OSError, EOFError, zlib.error) as error:
-            raise fault("damaged-gzip", file=name, error=str(error)) from None
-    if not head:
-        raise fault("empty", file=name)
-    return head, gzipped
-
-
-def _check_kind(head: bytes, name: str) -> None:
-    """Raise an error if a file's first bytes `head` show a format that is not read, such as a zip archive."""
-    if head.startswith(b"PK\x03\x04"):
-        sheet = name.lower().endswith(_SPREADSHEETS)
-        what = f"a spreadsheet: {SAVE_AS}" if sheet else "a zip archive: unpack it first"
-        raise fault("foreign", file=name, what=what)
-    for magic, what in _FOREIGN:
-        if head.startswith(magic):
-            raise fault("foreign", file=name, what=what)
 
 
 # Most bytes of a JSON document, which is read at once, unlike JSON lines.
@@ -335,19 +329,15 @@ def mixed_ends(text: bytes) -> bool:
     return text.count(b"\r") > both or 0 < both < text.count(b"\n")
 
 
-def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> str:
+def transcode(path: str, codec: str, target: str, name: str) -> str:
     """Write a text file as UTF-8 with line feeds to the path `target`, and return the path."""
     number = 0
     try:
-        with (
-            io.TextIOWrapper(open_binary(path, gzipped), encoding=codec) as text,
-            open(target, "w", encoding="utf-8", newline="") as file,
-        ):
+        with open(path, encoding=codec) as text, open(target, "w", encoding="utf-8", newline="") as file:
             for number, line in enumerate(text, 1):  # noqa: B007 - for the error below
                 file.write(line)
     except UnicodeError as error:
-        with open_binary(path, gzipped) as lines:
-            wrong = bad_encoding(name, lines) if codec == "utf-8" else None
+        wrong = bad_encoding(name, path) if codec == "utf-8" else None
         where, reason = f"{name}, after line {number}" if number else name, " ".join(str(error).split())
         raise wrong or fault("not-this-encoding", Place(where), codec=codec, reason=reason) from None
     return target
@@ -355,75 +345,60 @@ def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> s
 
 def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
     """Return a copy of the file, in `workspace`, whose lines all end in a line feed."""
-    path = transcode(source.path, source.gzip, "utf-8", workspace.path("lines.txt"), source.name)
-    return replace(source, path=path, gzip=False)
+    return replace(source, path=transcode(source.path, "utf-8", workspace.path("lines.txt"), source.name))
 
 
-def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> FileSource:
+def csv_source(name: str, path: str, head: bytes, how: str) -> FileSource:
     """Return a text file with its separator, header and number of lines above the header; `how` ends the note on it."""
-    whole = len(head) < HEAD
-    if not whole and b"\n" not in head:
-        with open_binary(path, gzipped) as file:
-            head = file.read(_LONGEST_HEADER)
-        whole = len(head) < _LONGEST_HEADER
+    size = HEAD
+    if len(head) == size and b"\n" not in head:
+        size = _LONGEST_HEADER
+        head = _head(path, name, size)
+    whole = len(head) < size
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head.removeprefix(codecs.BOM_UTF8), final=whole)
-    except UnicodeDecodeError:
-        with open_binary(path, gzipped) as file:
-            wrong = bad_encoding(name, file)
-        assert wrong is not None
-        raise wrong from None
-    excel = re.match(r'"?sep=([,;\t|])"?\r?\n', text)
-    preamble = re.match(r"(?:[ \t]*\r?\n)*", text[excel.end() :] if excel else text)
-    skip = (1 if excel else 0) + (preamble[0].count("\n") if preamble else 0)
-    text = text[(excel.end() if excel else 0) + (len(preamble[0]) if preamble else 0) :]
-    separator = excel[1] if excel else None
-    delimiter, header, agreeing = _dialect(text, whole, separator)
-    if agreeing < 0.5 or not all(header):
-        titles = _titles(text, separator)
-        if titles:
-            skip, text = skip + titles, "".join(text.splitlines(keepends=True)[titles:])
-            how += f", below {counted(skip, 'line')} that {'is' if skip == 1 else 'are'} no header"
-            delimiter, header, _ = _dialect(text, whole, separator)
+    except UnicodeDecodeError as error:
+        raise bad_encoding(name, path) or error from None
+    above = re.match(r'(?:"?sep=([,;\t|])"?\r?\n)?(?:[ \t]*\r?\n)*', text)
+    assert above is not None
+    separators, skip, text = above[1] or "".join(_DELIMITERS), above[0].count("\n"), text[above.end() :]
+    delimiter, header, agreeing = _dialect(text, whole, separators)
+    if (agreeing < 0.5 or not all(header)) and (titles := _titles(text, separators)):
+        skip, text = skip + titles, "".join(text.splitlines(keepends=True)[titles:])
+        how += f", below {counted(skip, 'line')} that {'is' if skip == 1 else 'are'} no header"
+        delimiter, header, _ = _dialect(text, whole, separators)
     if not header:
-        if text:
-            raise fault("endless-header", file=name, most=CELL)
-        raise fault("no-header-line", file=name)
+        raise fault("endless-header", file=name, most=CELL) if text else fault("no-header-line", file=name)
     check_columns(name, len(header))
     for cell in header:
         if re.fullmatch(r"[+-]?(?:\d*[.,]\d+|\d+(?:[.,]\d+)?\s*%)", cell):
             raise fault("number-in-header", Place(name), cell=cell)
-    separated = f"CSV, fields separated by {_DELIMITERS[delimiter]}" if len(header) > 1 else "CSV of one column"
-    return FileSource(name, path, "csv", gzipped, delimiter, header, skip, (finding("format", format=separated + how),))
+    form = f"CSV, fields separated by {_DELIMITERS[delimiter]}" if len(header) > 1 else "CSV of one column"
+    return FileSource(name, path, "csv", delimiter, header, skip, (finding("format", format=form + how),))
 
 
-def _titles(text: str, separator: str | None) -> int:
+def _titles(text: str, separators: str) -> int:
     r"""Return the number of lines above the header: titles, which fill few cells, and blank lines.
 
-    >>> _titles("Export of 1 May\n\nevent,ann,bob\nq1,0.5,0.4\n", None)
+    >>> _titles("Export of 1 May\n\nevent,ann,bob\nq1,0.5,0.4\n", ",;")
     2
-    >>> _titles("event,ann\nq1,0.5,0.4,0.3,0.2\n", None)
+    >>> _titles("event,ann\nq1,0.5,0.4,0.3,0.2\n", ",;")
     0
     """
-    lines = text[:_TITLES].splitlines()[:20]
-    for delimiter in [separator] if separator else _DELIMITERS:
+    lines, is_number = text[:_TITLES].splitlines()[:20], re.compile(r"[+-]?\d*[.,]?\d+\s*%?").fullmatch
+    for delimiter in separators:
         cells = [[cell.strip(' "') for cell in line.split(delimiter)] for line in lines]
         filled = [sum(map(bool, row)) for row in cells]
-        header = next((i for i, count in enumerate(filled) if count >= 3 and not any(map(_is_number, cells[i]))), 0)
-        above = filled[:header]
-        if above and 2 * max(above) < filled[header] and '"' not in "".join(lines[:header]):
+        header = next((i for i, count in enumerate(filled) if count >= 3 and not any(map(is_number, cells[i]))), 0)
+        if header and 2 * max(filled[:header]) < filled[header] and '"' not in "".join(lines[:header]):
             return header
     return 0
 
 
-def _is_number(cell: str) -> bool:
-    return bool(re.fullmatch(r"[+-]?\d*[.,]?\d+\s*%?", cell))
-
-
-def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...], float]:
+def _dialect(text: str, whole: bool, separators: str) -> tuple[str, tuple[str, ...], float]:
     """Separator by which most records have as many fields as the header; the header; and the share of such records."""
     best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
-    for delimiter in [separator] if separator else _DELIMITERS:
+    for delimiter in separators:
         records: list[list[str]] = []
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
         try:
@@ -445,14 +420,15 @@ def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[
     return best[1], tuple(without_apostrophe(cell.strip()) for cell in best[2]), best[0][0]
 
 
-def bad_encoding(name: str, lines: Iterable[bytes]) -> OpinionPoolError | None:
-    """Return the error for the first line that is not UTF-8; None if all lines are."""
-    for number, line in enumerate(lines, 1):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            place = Place(name, (number,), value=f"0x{line[error.start]:02x}")
-            return fault("not-utf-8", place, [Remedy({"encoding": "cp1252"})])
+def bad_encoding(name: str, path: str) -> OpinionPoolError | None:
+    """Return the error for the first line of the file that is not UTF-8; None if all lines are."""
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                place = Place(name, (number,), value=f"0x{line[error.start]:02x}")
+                return fault("not-utf-8", place, [Remedy({"encoding": "cp1252"})])
     return None
 
 
@@ -477,19 +453,9 @@ def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
             raise fault("quotes", Place(source.name), line=line, error=str(error)) from None
 
 
-def _ends_a_line(source: FileSource) -> bool:
-    """Whether the last line of a text file ends with a line end."""
-    last = ""
-    with source.lines() as lines:
-        for last in lines:  # noqa: B007 - the last one is used
-            pass
-    return last.endswith(("\n", "\r"))
-
-
 def text_fault(source: FileSource) -> OpinionPoolError | int | None:
     """Error in a text file that the engine rejects; if a CSV file has none, the number of rows that are too short."""
-    with source.open() as file:
-        wrong = bad_encoding(source.name, file)
+    wrong = bad_encoding(source.name, source.path)
     if wrong or source.format not in {"csv", "json"}:
         return wrong
     return _csv_fault(source) if source.format == "csv" else _json_fault(source)
@@ -508,7 +474,7 @@ def _csv_fault(source: FileSource) -> OpinionPoolError | int:
     except TableError as error:
         return error
     line, cells = odd
-    if line == last and 0 < cells < width and not _ends_a_line(source):
+    if line == last and 0 < cells < width and not _ends_a_line(source.path):
         return fault("cut-off", file=source.name, line=line, cells=cells, width=width)
     if not others:
         return short
@@ -517,6 +483,12 @@ def _csv_fault(source: FileSource) -> OpinionPoolError | int:
     way = f"a cell that holds a {source.delimiter!r} must stand in double quotes"
     way = "if it is a remark, and no row, take it out" if cells == 1 else way
     return fault("other-width", Place(source.name, (line,)), (), fields=cells, width=width, names=names, way=way)
+
+
+def _ends_a_line(path: str) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() in b"\r\n"
 
 
 def _json_fault(source: FileSource) -> OpinionPoolError | None:

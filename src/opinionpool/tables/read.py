@@ -335,7 +335,7 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool
     options = (
         f"auto_detect = false, delim = {literal(source.delimiter)}, quote = '\"', escape = '\"', header = true, "
         f"{'null_padding = true, ' if source.padded else ''}"
-        f"skip = {source.skip}, compression = '{'gzip' if source.gzip else 'none'}', hive_partitioning = false, "
+        f"skip = {source.skip}, compression = 'none', hive_partitioning = false, "
         f"columns = {{{columns}}}"
     )
     rows = _create(connection, f"SELECT * FROM read_csv(?, {options})", source.path)
@@ -378,7 +378,7 @@ def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
 
 def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> Table:
     layout = "array" if source.format == "json array" else "newline_delimited"
-    scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
+    scan = f"read_json_objects(?, format = '{layout}', compression = 'uncompressed')"
     rows = _create(connection, f"SELECT json FROM {scan}", source.path)
     kinds = _structure(connection)
     inner = [key for key, kind in kinds.items() if isinstance(kind, list) and kind and isinstance(kind[0], dict)]
