@@ -15,6 +15,7 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.findings import Finding, Place, fault, finding
 from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
 from opinionpool.tables.classes import EventOptions, Matcher
 from opinionpool.tables.engine import check_cells
 from opinionpool.tables.layout import Layout
@@ -72,10 +73,6 @@ class EventColumn:
         """Return a copy of the column with `read(word)` in place of each word."""
         words = list(map(read, self.words.values))
         return self if words == self.words.values else replace(self, words=self.words.rewritten(words))
-
-    def first(self, code: int) -> tuple[Table, int, int]:
-        """Table, row and column (positions) of the first cell with the word of the given `code`."""
-        return self.table, int(self.words.rows(code)[0]), self.column
 
     def at(self, row: int) -> str:
         """Return the word in `row` and where the row is, as text for messages."""
@@ -152,12 +149,11 @@ class Facts:
     def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
         """Return the time at which each event's answer is wanted: its end or, if earlier, `as_of`; None if all unknown.
 
-        With `ahead` (--horizon), the answer is wanted so long before the end. For open events (outcome < 0) the time is
-        `as_of`.
+        With `ahead` (--horizon), the answer is wanted so long before the end. For unresolved events, it is `as_of`.
         """
         ends = self.ends if ahead is None else self.ends - ahead
         # An open event may close long after it is answered.
-        limit = np.where(outcomes < 0, np.datetime64("NaT", "us"), ends)
+        limit = np.where(outcomes == UNRESOLVED, np.datetime64("NaT", "us"), ends)
         ends = limit if as_of is None else np.fmin(ends, as_of)
         return None if np.isnat(ends).all() else ends
 

@@ -200,11 +200,9 @@ def _levels_seen(words: set[str], scale: Scale, asked: ClassOptions) -> tuple[ob
     named = asked.classes or asked.positive or any(map(looks_numeric, words))
     if (words or preference) and words <= {*ends} and not named:
         return ends
-    if len(levels) == 2 or preference or not all(scale.place(word) >= 0 for word in words):
-        return None
-    return (
-        levels if (asked.classes or levels) == levels and (asked.classes or {*map(key, words)} - {"0", "1"}) else None
-    )
+    fitting = asked.classes == levels if asked.classes else bool({*map(key, words)} - {"0", "1"})
+    ordered = fitting and len(levels) > 2 and not preference and all(scale.place(word) >= 0 for word in words)
+    return levels if ordered else None
 
 
 def _check_binary(cells: Sequence[_Cell]) -> None:
@@ -218,14 +216,15 @@ def _check_binary(cells: Sequence[_Cell]) -> None:
     if not odd:
         return
     column, _, code, word, count = odd[0]
+    where = column.table, int(column.words.rows(code)[0]), column.column
     what = "neither 0 nor 1" if family is None else f"neither {family[0]} nor {family[1]}, as others are"
     fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
     settled = "; an event that settled at a fraction is neither" if fraction else ""
     if len(odd) == len(cells):
         way, count = {"columns": {"outcome": None}}, int((column.words.codes >= 0).sum())
-        raise cell_fault("no-outcomes-there", *column.first(code), [way], count, fraction=settled)
+        raise cell_fault("no-outcomes-there", *where, [way], count, fraction=settled)
     ways: list[Mapping[str, object]] = [*_grades(column.words.values), *none_remedies(word)]
-    raise cell_fault("no-outcome", *column.first(code), _of_options(column) or ways, count, what=what + settled)
+    raise cell_fault("no-outcome", *where, _of_options(column) or ways, count, what=what + settled)
 
 
 def _of_options(column: EventColumn) -> Sequence[Mapping[str, object]]:
@@ -363,21 +362,16 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
 _ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
 
 
-@dataclass(frozen=True)
-class Joined:
-    """Columns of a table of outcomes, each row with the event of the table of forecasts that it is about."""
+def join_outcomes(
+    table: Table, columns: Columns, events: Sequence[str], forecasts: str, names: Sequence[str]
+) -> tuple[Mapping[str, EventColumn], list[Note]]:
+    """Return columns of a table of outcomes, by role, each row with the one of `events` that it is about, and notes.
 
-    columns: Mapping[str, EventColumn]  # by role: event, outcome, and closes, resolved_at, text if there are such
-    notes: list[Note]  # on events in one of the tables only, and on unused columns
-
-
-def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str, header: str | None) -> Joined:
-    """Return the columns of a table of outcomes, each row with the one of `events` that it is about.
-
-    `columns` are those that the user named, by role; `forecasts` is the name of the table of forecasts, for errors,
-    and `header` the header of its column of events, if it has one.
+    Roles are event and outcome, and closes, resolved_at and text if there are such columns. `columns` are those that
+    the user named, by role; `forecasts` is the name of the table of forecasts, for errors, and `names` has the header
+    of its column of events, if there is one. Notes are on events in one of the tables only, and on unused columns.
     """
-    roles = _roles(table, columns, () if header is None else (header,))
+    roles = _roles(table, columns, names)
     words, position = table.words(roles["event"]), {event: i for i, event in enumerate(events)}
     matched = np.array([position.get(word, BLANK) for word in words.values], dtype=np.intp)
     there = {*words.values}
@@ -397,10 +391,10 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
         able = [] if "resolved_at" in roles else [i for i in left if are_times(table.words(i).values[:50])]
         unused, times = ([table.names[i] for i in places] for places in (left, able))
         notes.append(unused_note(unused, times, "resolved_at", "outcomes were known", f" of {table.name}"))
-    for code, names in (("outcomes-unmatched", strangers), ("outcomes-lacking", lacking)):
-        notes += [finding(code, table=table.name, count=len(names), names=names)] if names else []
+    for code, some in (("outcomes-unmatched", strangers), ("outcomes-lacking", lacking)):
+        notes += [finding(code, table=table.name, count=len(some), names=some)] if some else []
     of_rows = words.expand(matched, BLANK)
-    return Joined({role: EventColumn.of(table, i, of_rows) for role, i in roles.items()}, notes)
+    return {role: EventColumn.of(table, i, of_rows) for role, i in roles.items()}, notes
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:

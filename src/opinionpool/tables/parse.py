@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -36,7 +36,6 @@ from opinionpool.tables.melt import CellReader, Melted, melt
 from opinionpool.tables.options import STAGES, ReadOptions, first_stage
 from opinionpool.tables.outcomes import (
     TIED,
-    Joined,
     Settled,
     as_asked,
     beside,
@@ -165,18 +164,18 @@ class TableReader:
         return Words(np.arange(table.rows), [*map(str, numbers)])
 
     @cached_property
-    def joined(self) -> Joined | None:
-        """Table of outcomes, each row with the event that it is about; None if there is no such table."""
+    def joined(self) -> tuple[Mapping[str, EventColumn], Sequence[Note]]:
+        """Columns of the table of outcomes, by role, each row with the event that it is about, and notes on events."""
         if self.other is None:
-            return None
-        header = self.table.names[self.layout.roles["event"]] if "event" in self.layout.roles else None
-        return join_outcomes(self.other, self.request.keys, self.events.values, self.table.name, header)
+            return {}, []
+        names = [self.table.names[place] for role, place in self.layout.roles.items() if role == "event"]
+        return join_outcomes(self.other, self.request.keys, self.events.values, self.table.name, names)
 
     def columns(self, role: str) -> list[EventColumn]:
         """Return the columns with the role `role`, first of the table of forecasts, then of the table of outcomes."""
-        here, joined = self.layout.roles.get(role), self.joined
-        own = [] if here is None else [EventColumn.of(self.table, here, self.events.codes)]
-        return own if joined is None or role not in joined.columns else [*own, joined.columns[role]]
+        own = [place for each, place in self.layout.roles.items() if each == role]
+        joined = [column for each, column in self.joined[0].items() if each == role]
+        return [*(EventColumn.of(self.table, place, self.events.codes) for place in own), *joined]
 
     @cached_property
     def observed(self) -> list[EventColumn]:
@@ -344,7 +343,7 @@ class TableReader:
             *self.cell_reader.notes,
             *alike_notes(rows.experts, self.events.values),
             *formula_notes([*self.events.values, *rows.experts]),
-            *(self.joined.notes if self.joined else ()),
+            *self.joined[1],
             *self.facts.notes,
             *self.known[2],
             *late,
