@@ -70,10 +70,6 @@ def _key_caveats(one: Reading) -> Iterator[Caveat]:
         yield _raised(f"is/are only part of the event, as rows repeat events ({repeated:,})", one.names_of(one.key))
         return
     yield _distinguish(one, one.distinguishing(every=True))
-    if len(event) == 1 and one.guessed("event"):
-        own = look.columns[event[0]].folded
-        words = one.left(c for c in one.meanings.plain if c.kind == "text" and not c.folded <= TRUTH)
-        yield _raised("names/name the event as well", [c.name for c in words if 2 * len(c.folded & own) >= len(own)])
     if event and (expert := one.roles.get("expert", ())) and one.guessed("expert"):
         few = 2 * look.count([*event, *expert]) <= look.count(event) * look.count(expert)
         yield _grave("is/are no expert, as few come again", one.names_of(expert if few else ()))
@@ -168,7 +164,6 @@ def _forecast_caveats(one: Reading) -> Iterator[Caveat]:
     settles = one.meanings.given_roles.settles
     forecasts = [c for c in one.forecast_columns if c.kind and one.shape.columns]
     columns = [c for c in forecasts if not settles(c.name)]
-    yield _raised("says/say what amounts are measured in", one.meanings.measures)
     if one.shape != PAIRS:
         unsure = [c for c in columns if one.shape in {WIDE, RESPONDENTS} and {"unsure", "head"} & c.hints == {"unsure"}]
         if not one.roles.get("outcome"):
@@ -184,7 +179,7 @@ def _forecast_caveats(one: Reading) -> Iterator[Caveat]:
 def _kind_caveats(one: Reading, columns: Sequence[Column]) -> Iterator[Caveat]:
     """Yield grave caveats about forecasts, in `columns` unless the user names experts: they may be of another kind."""
     look, wide, names = one.meanings, one.shape == WIDE, [c.name for c in one.forecast_columns if c.kind]
-    yield _grave("holds/hold amounts", names if look.measures else [])
+    yield _grave("says/say what amounts are measured in", look.measures)
     yield _grave("is/are several forecasts by each", names if wide and sides(columns) else [])
     named = "event" in look.given or not {*one.event}.isdisjoint(look.called("event"))
     yield _grave("is/are questions", names if wide and one.asks and len(names) > 1 and not named else [])
