@@ -82,15 +82,18 @@ class Matcher:
 
     def __init__(self, classes: Sequence[object]) -> None:
         self._exact = {str(label): i for i, label in enumerate(classes)}
-        self._folded: dict[str, int] = {}
+
+    @cached_property
+    def _folded(self) -> dict[str, int]:
+        """Position of each class by its `key`, -1 if several have the same; also by 0 and 1 if they are no and yes."""
+        found: dict[str, int] = {}
         for label, i in self._exact.items():
-            self._folded[key(label)] = -1 if key(label) in self._folded else i
-        for digit, word in zip(FAMILIES[0], _family(self._folded), strict=False):
-            self._folded[digit] = self._folded[word]
+            found[key(label)] = -1 if key(label) in found else i
+        return found | {digit: found[word] for digit, word in zip(FAMILIES[0], _family(found), strict=False)}
 
     def find(self, word: str) -> int | None:
         """Return the position of the class that `word` names, None if it names no class."""
-        position = self._exact.get(word, self._folded.get(key(word), -1))
+        position = self._exact[word] if word in self._exact else self._folded.get(key(word), -1)
         return None if position < 0 else position
 
 

@@ -218,8 +218,8 @@ def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reader: 
 def _labels(columns: Sequence[EventColumn], events: Sequence[str]) -> npt.NDArray[np.str_] | None:
     """Label of each event, (events,), "" where blank, from the first of `columns`; None if there are none."""
     for each in columns:
-        labels = each.words.expand(np.array([*each.words.values, ""], dtype=np.str_)[:-1], "")
-        return per_event([each], labels, "", events)
+        words = np.array([*each.words.values, ""], dtype=np.str_)
+        return words.take(per_event([each], each.words.codes, BLANK, events))
     return None
 
 
