@@ -166,4 +166,4 @@ class _Search:
 
 def _words_of_none(options: ReadOptions) -> set[str]:
     """Words that the user's options name for no answer or no outcome, in lower case."""
-    return {str(word).lower() for word in (*options.missing_values, *options.void_values)}
+    return {word.lower() for word in (*options.missing_values, *options.void_values)}
