@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +30,7 @@ _CLOCK = r"(?P<clock>\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)\s*(?P<half>[AaPp])?\.
 _ZONES = {"Z": 0, "UT": 0, "UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6}
 _ZONES |= {"PST": -8, "PDT": -7, "WEST": 1, "WET": 0, "CET": 1, "MEZ": 1, "CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3}
 _NAME = "|".join(_ZONES)
-_NAMED_ZONE = re.compile(r"(?:UTC|GMT)[+-]|[^Z\W\d]$|\d\s+[+-]", re.IGNORECASE)
+_ZONE = rf"(?P<zone>(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>\d{{1,2}})(?::?(?P<minutes>\d{{2}}))?|{_NAME})"
 # How a day is written: year y, month m and day d, or two numbers, a and b, of which one is the day.
 _DAYS = (
     r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
@@ -37,14 +38,8 @@ _DAYS = (
     r"(?:[A-Z]{2,9},?\s+)?(?P<d>\d{1,2})[- ](?P<m>[A-Z]{3,9})\.?,?[- ](?P<y>\d{4})",
     r"(?:[A-Z]{2,9},?\s+)?(?P<m>[A-Z]{3,9})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?,?[- ](?P<y>\d{4})",
 )
-_FORMS = [
-    re.compile(
-        rf"{day}(?:[T, ]\s*{_CLOCK})?\s*(?P<zone>(?:UTC|GMT)?[+-]\d{{1,2}}(?::?\d{{2}})?|{_NAME})?",
-        re.ASCII | re.IGNORECASE,
-    )
-    for day in _DAYS
-]
-_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?", re.ASCII)
+_FORMS = [re.compile(rf"{day}(?:[T, ]\s*{_CLOCK})?\s*{_ZONE}?", re.ASCII | re.IGNORECASE) for day in _DAYS]
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d)*(?:[.,]\d+)?(Z|[+-]\d\d(?::?\d\d)*)?)?", re.ASCII)
 _COMPACT = re.compile(r"(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
@@ -62,34 +57,13 @@ _ORIGIN = datetime(1970, 1, 1)
 _SHEETS = datetime(1899, 12, 30)
 
 
-def _offset(zone: str) -> timedelta:
-    """Return the offset of a zone from UTC, by its name or as +02:00, UTC+2 or -0330.
-
-    >>> _offset("est"), _offset("UTC+2"), _offset("-0330") == timedelta(hours=-3.5)
-    (datetime.timedelta(days=-1, seconds=68400), datetime.timedelta(seconds=7200), True)
-    """
-    sign, digits = zone[-6:].rpartition("-" if "-" in zone else "+")[1:]
-    if not sign:
-        return timedelta(hours=_ZONES[zone.upper()] if zone else 0)
-    hours, minutes = digits.split(":") if ":" in digits else (digits[:2], digits[2:])
-    if int(hours) > 23 or int(minutes or 0) > 59:
-        raise ValueError(zone)
-    return timedelta(hours=int(hours), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
-
-
-def _match(text: str) -> dict[str, str | None]:
-    """Parts of a time (day, month, hour, ...) by name, if `text` has one of the `_FORMS`; else empty."""
-    return next((match.groupdict() for form in _FORMS if (match := form.fullmatch(text))), {})
-
-
 def _moment(text: str, order: str = "") -> datetime:
     """Return the time in `text`, in UTC; `order` says whether days ("dmy") or months ("mdy") come first in 3/4/2025.
 
     Raise a ValueError or OverflowError if `text` is no time, or can be read in two ways.
     """
-    if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "} and not _NAMED_ZONE.search(text, 11):
-        moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    if _ISO.fullmatch(text):
+        return _in_utc(datetime.fromisoformat(text))
     of = {name: part or "" for name, part in _match(text).items()}
     if "a" in of:
         of |= dict(zip(order, (of["a"], of["b"]), strict=False))
@@ -102,8 +76,31 @@ def _moment(text: str, order: str = "") -> datetime:
             raise ValueError(text)
         hour = str(int(hour) % 12 + (12 if of["half"] in "pP" else 0))
     year = int(of["y"]) + (2000 if len(of["y"]) == 2 else 0)
-    clock = f"{hour:0>2}:{rest.replace(',', '.')}"
-    return datetime.fromisoformat(f"{year:04d}-{month:02d}-{int(of['d']):02d}T{clock}") - _offset(of["zone"])
+    zone = f"{of['sign']}{of['hours']:0>2}:{of['minutes'] or '00'}"
+    if not of["sign"]:
+        zone = f"{_ZONES[of['zone'].upper()]:+03d}:00" if of["zone"] else ""
+    clock = f"{hour:0>2}:{rest.replace(',', '.')}{zone}"
+    return _in_utc(datetime.fromisoformat(f"{year:04d}-{month:02d}-{int(of['d']):02d}T{clock}"))
+
+
+def _match(text: str) -> dict[str, str | None]:
+    """Parts of a time (day, month, hour, ...) by name, if `text` has one of the `_FORMS`; else empty."""
+    return next((match.groupdict() for form in _FORMS if (match := form.fullmatch(text))), {})
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _times(read: Callable[[str], datetime], words: Iterable[str]) -> Times:
+    """Return the times that `read` finds in `words`; NaT where it finds none."""
+    found: list[datetime | None] = []
+    for word in words:
+        try:
+            found.append(read(word))
+        except (ValueError, OverflowError):
+            found.append(None)
+    return np.array(found, dtype="datetime64[us]")
 
 
 def read_times(
@@ -121,39 +118,35 @@ def read_times(
     call the column by `role`. If the times are written in an unusual form, a note on the form is added to `notes`.
     """
     words = table.words(column)
-    cells = [word for word in words.values if word.lower() not in missing and word != "NaT"]
-    if dates is None and len(cells) == len(words.values) and all(map(_ISO.fullmatch, cells)):
-        # Most columns are written so, and many have a different time in each row.
-        with suppress(ValueError):
-            return words.expand(np.array([cell.rstrip("Z") for cell in cells], dtype="datetime64[us]"), "NaT")
-    try:
-        read, how = _reader(cells, dates)
-    except _TwoWaysError as error:
-        row = int(words.rows(words.values.index(str(error)))[0])
-        raise cell_fault("two-dates", table, row, column, [{"dates": order} for order in ORDERS], role=role) from None
-    times = {word: _or_none(read, word) for word in cells}
-    bad = [word for word, time in times.items() if time is None]
-    if bad:
-        rows = words.rows(words.values.index(bad[0]))
+    places = [i for i, word in enumerate(words.values) if word.lower() not in missing and word != "NaT"]
+    cells = [words.values[i] for i in places]
+    values = np.full(len(words.values), "NaT", dtype="datetime64[us]")
+    plain = [match for match in map(_ISO.fullmatch, cells) if match and match[1] in {None, "Z"}]
+    with suppress(ValueError):
+        if dates is None and len(plain) == len(cells):
+            # Most columns are written so, and many have a different time in each row.
+            values[places] = [cell.rstrip("Z") for cell in cells]
+            return words.expand(values, "NaT")
+    form = _form(cells, dates)
+    if isinstance(form, str):
+        row = int(words.rows(words.values.index(form))[0])
+        raise cell_fault("two-dates", table, row, column, [{"dates": order} for order in ORDERS], role=role)
+    read, how = form
+    values[places] = found = _times(read, cells)
+    bad = np.array(places, dtype=np.intp)[np.isnat(found)]
+    if len(bad):
+        wrong = tuple(words.values[i] for i in bad)
         few = len(bad) <= 5 and 2 * len(bad) <= len(cells)
-        blank = f"; if it stands for no time, say --missing-value {quoted(bad[0])}" if few else ""
-        way: Mapping[str, object] = {"missing_values": tuple(bad)} if few else {"columns": {role: None}}
-        count = int(sum(words.counts[words.values.index(word)] for word in bad))
-        raise cell_fault("no-time-there", table, int(rows[0]), column, [way], count, role=role, blank=blank)
+        blank = f"; if it stands for no time, say --missing-value {quoted(wrong[0])}" if few else ""
+        way: Mapping[str, object] = {"missing_values": wrong} if few else {"columns": {role: None}}
+        row, count = int(words.rows(int(bad[0]))[0]), int(words.counts[bad].sum())
+        raise cell_fault("no-time-there", table, row, column, [way], count, role=role, blank=blank)
     ends = {word.rpartition(" ")[2].upper() for word in cells if word[-1:].isalpha()}
     named = " and ".join(f"{zone} as UTC{_ZONES[zone]:+d}" for zone in sorted(ends) if _ZONES.get(zone))
     how = f"{how or 'times'} with {named}" if named else how
     if how and notes is not None and cells:
         notes.append(finding("dates", column=table.names[column], how=how))
-    return words.expand(np.array(list(map(times.get, words.values)), dtype="datetime64[us]"), "NaT")
-
-
-def _or_none(read: Callable[[str], datetime], word: str) -> datetime | None:
-    """Return the time that `read` finds in `word`, None if it finds none."""
-    try:
-        return read(word)
-    except (ValueError, OverflowError):
-        return None
+    return words.expand(values, "NaT")
 
 
 def are_times(words: Sequence[str]) -> bool:
@@ -167,18 +160,16 @@ def are_times(words: Sequence[str]) -> bool:
 
 def moments(words: Sequence[str]) -> Times:
     """Return the time in each word, days before months where both are possible; NaT where a word is no time."""
-    found = [_or_none(lambda text: _moment(text, "dmy"), word) for word in words]
-    return np.array(found, dtype="datetime64[us]")
+    return _times(partial(_moment, order="dmy"), words)
 
 
-class _TwoWaysError(ValueError):
-    """Error for a date that does not show whether days or months come first."""
+def _form(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], datetime], str] | str:
+    """Function that reads the cells of a column as times, and the name of the form, "" for the usual one.
 
-
-def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], datetime], str]:
-    """Function that reads the cells of a column as times, and what the form is, if it is an unusual one."""
+    If days or months may come first, a cell that shows no order.
+    """
     if dates is not None and "%" in dates:
-        return (lambda word: _formatted(word, dates)), f"dates written as {dates}"
+        return partial(_formatted, form=dates), f"dates written as {dates}"
     numbers = [word for word in cells if _NUMBER.fullmatch(word)]
     if cells and 2 * len(numbers) > len(cells):
         return _counted(numbers)
@@ -186,20 +177,21 @@ def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], da
     if not either:
         return _moment, ""
     order = dates or _order(either)
-    return (lambda word: _moment(word, order)), f"dates with {'days' if order == 'dmy' else 'months'} first"
+    if order not in ORDERS:
+        return order
+    return partial(_moment, order=order), f"dates with {'days' if order == 'dmy' else 'months'} first"
 
 
 def _order(either: Sequence[str]) -> str:
-    """Return "dmy" or "mdy", whichever all the dates allow; raise `_TwoWaysError` if both are possible."""
+    """Return "dmy" or "mdy", whichever all the dates allow; if both are possible, a date that differs by the order."""
     parts = [re.split(r"[-/.]", word, maxsplit=2)[:2] for word in either]
     firsts, seconds = ([int(part[i]) for part in parts] for i in (0, 1))
     if all(word[len(first)] == "." for word, (first, _) in zip(either, parts, strict=True)) and max(seconds) <= 12:
         # Months stand first with slashes or hyphens, and never with dots.
         return "dmy"
-    possible = [order for order, months in (("dmy", seconds), ("mdy", firsts)) if max(months) <= 12]
-    if len(possible) == 2 and firsts != seconds:
-        raise _TwoWaysError(next(word for word, (first, second) in zip(either, parts, strict=True) if first != second))
-    return possible[0] if possible else "dmy"
+    if max(seconds) <= 12 and max(firsts) <= 12 and firsts != seconds:
+        return next(word for word, first, second in zip(either, firsts, seconds, strict=True) if first != second)
+    return "mdy" if max(seconds) > 12 >= max(firsts) else "dmy"
 
 
 def _formatted(word: str, form: str) -> datetime:
@@ -207,22 +199,16 @@ def _formatted(word: str, form: str) -> datetime:
     zone = re.search(rf"\s*({_NAME})$", word)
     if zone is not None and form.endswith(("%Z", zone[1])):
         form = form.removesuffix("%Z").removesuffix(zone[1]).rstrip()
-        return datetime.strptime(word[: zone.start()], form) - _offset(zone[1])
-    moment = datetime.strptime(word, form)
-    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+        return datetime.strptime(word[: zone.start()], form) - timedelta(hours=_ZONES[zone[1]])
+    return _in_utc(datetime.strptime(word, form))
 
 
 def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
     """Return a function that turns numbers (counts of days or seconds, or 20250301) into times, and the form's name."""
     if all(len(word) == 8 and "19000101" <= word <= "21001231" for word in numbers):
-        return (lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
-    values = [float(word) for word in numbers]
-    middle = sorted(values)[len(values) // 2]
-    for low, high, units, what in _COUNTS:  # noqa: B007 - used below
-        if low <= middle < high:
-            break
-    else:
-        return _moment, ""
+        return partial(_formatted, form="%Y%m%d"), "dates written as year, month, day"
+    middle = sorted(map(float, numbers))[len(numbers) // 2]
+    low, high, units, what = next((each for each in _COUNTS if each[0] <= middle < each[1]), (0, 0, None, ""))
 
     def read(word: str) -> datetime:
         value = float(word)
@@ -230,7 +216,7 @@ def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
             raise ValueError(word)
         return _of_days(word) if units is None else _ORIGIN + timedelta(seconds=value / units)
 
-    return read, what
+    return (read if what else _moment), what
 
 
 def _of_days(word: str) -> datetime:
@@ -286,16 +272,17 @@ def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64
     if isinstance(value, (date, np.datetime64)):
         dates = None
     if isinstance(value, (str, date, np.datetime64)):
-        try:
-            return np.datetime64(_reader([text], dates)[0](text), "us")
-        except _TwoWaysError:
+        form = _form([text], dates)
+        if isinstance(form, str):
             raise ArgumentError(
                 f"{what} can be read in two ways, and it is {value!r}: say --dates dmy if days come first, or --dates "
                 "mdy if months do"
-            ) from None
-        except (ValueError, OverflowError):
-            if dates is not None:
-                return as_time(value, what)
+            )
+        found: np.datetime64 = _times(form[0], [text])[0]
+        if not np.isnat(found):
+            return found
+        if dates is not None:
+            return as_time(value, what)
     raise ArgumentError(f"{what} must be a time, and {value!r} is not: write times as 2025-03-01 or 2025-03-01T14:30Z")
 
 
