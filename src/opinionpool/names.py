@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -114,15 +114,15 @@ def name_key(name: str) -> str:
     return "".join(folded.casefold().split())
 
 
-def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that differ only in case, white space or Unicode form.
+def alike(names: Iterable[str], key: Callable[[str], str] = name_key) -> list[tuple[str, ...]]:
+    """Return groups of names with equal `key`: by default, that differ only in case, white space or Unicode form.
 
     >>> alike(["Ann", "bob", "ann ", "B ob", "Ann", "Rob"])
     [('Ann', 'ann '), ('bob', 'B ob')]
     """
     groups: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
-        groups.setdefault(name_key(name), []).append(name)
+        groups.setdefault(key(name), []).append(name)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

@@ -126,6 +126,17 @@ def test_an_event_has_one_outcome_whichever_table_says_it():
         settle([first, second], ["q", "r"], (), ReadOptions())
 
 
+def test_a_tie_settles_an_event():
+    from opinionpool.tables.read import read_forecasts
+
+    ends = ["2025-01-02", "2025-02-03", "2025-03-04"]
+    table = {"event": list("abc"), "expert": ["ann"] * 3, "p": [0.3, 0.6, 0.4], "outcome": ["A", "tie", None]}
+    found = read_forecasts({**table, "closes": ends}, positive="A")
+    assert found.ties.tolist() == [False, True, False]
+    # When an open event is answered is not known.
+    assert found.asked.astype("datetime64[D]").astype(str).tolist() == [*ends[:2], "NaT"]
+
+
 def test_two_events_of_one_name_are_not_answers_of_experts():
     from opinionpool.tables.read import read_forecasts
 

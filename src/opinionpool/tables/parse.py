@@ -47,8 +47,7 @@ from opinionpool.tables.outcomes import (
 from opinionpool.tables.profile import Column, Profile
 from opinionpool.tables.remarks import (
     ForecastCounts,
-    alike_notes,
-    formula_notes,
+    name_notes,
     refuse_summaries,
     refuse_totals,
 )
@@ -341,8 +340,7 @@ class TableReader:
             *self.cell_reader.log.notes(),
             *verdicts,
             *self.cell_reader.notes,
-            *alike_notes(rows.experts, self.events.values),
-            *formula_notes([*self.events.values, *rows.experts]),
+            *name_notes(rows.experts, self.events.values),
             *self.joined[1],
             *self.facts.notes,
             *self.known[2],

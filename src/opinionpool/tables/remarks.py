@@ -114,33 +114,18 @@ def _event_key(name: str) -> str:
     return _DASH.sub("-", " ".join(folded.casefold().split()))
 
 
-def alike_notes(experts: Sequence[str], events: Sequence[str]) -> list[Note]:
-    """Return notes on experts, and on events, whose names hardly differ."""
-    groups: dict[str, list[str]] = {}
-    for name in events if len(events) <= _EVENTS else ():
-        groups.setdefault(_event_key(name), []).append(name)
-    several = [group for group in groups.values() if len(group) > 1]
+def name_notes(experts: Sequence[str], events: Sequence[str]) -> list[Note]:
+    """Return notes on experts, and events, whose names hardly differ, and on names like formulas of a spreadsheet."""
     notes: list[Note] = []
-    if people := alike(experts):
-        notes.append(finding("similar-names", names=_listed(people), count=sum(map(len, people))))
-    if several:
-        notes.append(finding("similar-events", names=_listed(several), count=sum(map(len, several))))
+    few = events if len(events) <= _EVENTS else ()
+    for code, groups in {"similar-names": alike(experts), "similar-events": alike(few, _event_key)}.items():
+        names = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3]) + "; ..." * (len(groups) > 3)
+        notes += [finding(code, names=names, count=sum(map(len, groups)))] if groups else []
+    lines = "\n".join(["", *events, *experts])
+    if any(sign in lines and "\n" + sign in lines for sign in FORMULAS):
+        odd = [name for name in (*events, *experts) if is_formula(name)]
+        notes += [finding("formulas", names=odd)] if odd else []
     return notes
-
-
-def _listed(groups: Sequence[Sequence[str]]) -> str:
-    """Return the first of several groups of similar names, as text."""
-    phrase = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
-    return phrase + ("; ..." if len(groups) > 3 else "")
-
-
-def formula_notes(names: Sequence[str]) -> list[Note]:
-    """Return the note on names that a spreadsheet would take for formulas."""
-    lines = "\n" + "\n".join(names)
-    if not any(sign in lines and "\n" + sign in lines for sign in FORMULAS):
-        return []
-    odd = [name for name in names if is_formula(name)]
-    return [finding("formulas", names=odd)] if odd else []
 
 
 # Names of rows of sums, if the outcome in the row is a number that only a sum can be.
