@@ -119,6 +119,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 # White space around names.
 SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
+# Bytes of a file up to which the engine reads it with one thread.
+_LITTLE = 1 << 20
 # Most memory that the engine takes for a table on disk.
 MEMORY = "400MB"
 
@@ -134,7 +136,11 @@ def engine() -> ModuleType:
 def connect(path: str = "", disk: Workspace | None = None) -> duckdb.DuckDBPyConnection:
     """Return a connection that may read only `path`, if any; its database is in memory or in a file on `disk`."""
     database = ":memory:" if disk is None else disk.path("table.db")
-    connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
+    config = _CONFIG
+    if path and os.path.getsize(path) <= _LITTLE:
+        # A second thread costs more than it saves.
+        config = {**config, "threads": 1}
+    connection: duckdb.DuckDBPyConnection = engine().connect(database, config=config)
     if disk is not None:
         connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {literal(disk.path('spill'))}")
     # The engine would draw a bar of its own on standard output.

@@ -17,7 +17,6 @@ from opinionpool.tables.roles import (
     UserRoles,
     is_never,
     normal,
-    split_names,
 )
 
 
@@ -27,7 +26,7 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
     if len(periods) > 1:
         return [[c for c in columns if c not in periods[:-1]]]
     names = {c.name for c in columns}
-    pairs = {c.place: pair for c in columns for pair in split_names([c.name], "") or ()}
+    pairs = {c.place: c.parts for c in columns if c.parts}
     # Beside ann_r2, ann is a side of her own.
     longer = {first for first, _ in pairs.values()} & names
     pairs |= {c.place: (c.name, "") for c in columns if c.name in longer}

@@ -109,6 +109,12 @@ class Column:
         )
 
     @cached_property
+    def parts(self) -> tuple[str, str] | None:
+        """What stands before the header's last word, and that word: ("ann", "w2") for ann_w2; None if it is one."""
+        found = split_names([self.name], "")
+        return None if found is None else found[0]
+
+    @cached_property
     def period(self) -> bool:
         """Whether the header is a time: a day, a month or a numbered round."""
         return is_period(self.name)
@@ -363,9 +369,9 @@ class Profile:
 
     def _is_mean(self, column: Column) -> bool:
         """Whether numbers without a role are, up to rounding and by no accident, means of those just before them."""
-        known = ~np.isnan(column.values)
-        if column.kind != "number" or column.roles or len(self.columns) > _MANY or not known.any():
+        if len(self.columns) > _MANY or column.kind != "number" or column.roles:
             return False
+        known = ~np.isnan(column.values)
         own = column.values[known][:_LOOK]
         step = next((10.0**-d for d in range(9) if np.allclose(own, own.round(d), rtol=0, atol=1e-12)), 1e-9)
         before: list[Array] = []
@@ -515,11 +521,11 @@ class Profile:
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
         """Number of events in which a column varies; number of events; whether the first is too large for mistakes."""
-        key, codes = self.key(event), self.columns[place].words.codes
-        there = (key != BLANK) & (codes != BLANK)
-        pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
-        events, words = np.unique(pairs, return_counts=True)
-        some = int((words > 1).sum())
+        key, words = self.key(event), self.columns[place].words
+        there, size = (key != BLANK) & (words.codes != BLANK), max(len(words.values), 1)
+        pairs = np.unique(key[there] * size + words.codes[there]) // size
+        events, differing = np.unique(pairs, return_counts=True)
+        some = int((differing > 1).sum())
         return some, len(events), some > max(FEW, _SHARE * len(events))
 
     def grid(self, places: Sequence[int], happened: Collection[str]) -> tuple[tuple[str, str], ...] | None:

@@ -133,8 +133,8 @@ def unnumbered(names: Sequence[str]) -> list[str]:
     >>> unnumbered(["id", "x", "x.1", "p.2", "gpt-4", "gpt-4.1"])
     ['id', 'x', 'x', 'p.2', 'gpt-4', 'gpt-4.1']
     """
-    plain = [re.sub(r"(?<=[^\W\d])\.\d+$", "", name) for name in names]
-    return [one if one in names else name for one, name in zip(plain, names, strict=True)]
+    plain, given = [re.sub(r"(?<=[^\W\d])\.\d+$", "", name) for name in names], {*names}
+    return [one if one in given else name for one, name in zip(plain, names, strict=True)]
 
 
 def names_unit(name: str) -> bool:

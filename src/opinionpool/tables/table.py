@@ -133,7 +133,8 @@ class Table:
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
         """Each of `columns` as numbers; None for one with a cell that is no number, not blank and not `missing`."""
         found = {i: _plain(self.seen[i], missing) for i in columns if i in self.seen and self.is_text(i)}
-        able = [i for i in range(len(self.types)) if i in columns and i not in found and self._may_hold_numbers(i)]
+        own = [i for i in columns if i < len(self.types)]
+        able = [i for i in own if i not in found and self._may_hold_numbers(i)]
         values = self.select(", ".join(f"{number(f'c{i}')} AS c{i}" for i in able)) if able else {}
         for i in able:
             column = np.asarray(np.ma.filled(values[f"c{i}"], np.nan))
