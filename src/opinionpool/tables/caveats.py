@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from opinionpool.tables.classes import TRUTH, bare
-from opinionpool.tables.meanings import sides, stems, strangers
+from opinionpool.tables.meanings import are_steps, sides, stems, strangers
 from opinionpool.tables.profile import FEW, Column
 from opinionpool.tables.reading import Caveat, Reading
 from opinionpool.tables.roles import (
@@ -39,7 +39,7 @@ def caveats(one: Reading) -> list[Caveat]:
         PROBABILITY: _forecast_caveats,
     }
     found = [each for role, own in subjects.items() if role not in answered for each in own(one) if each.names]
-    if one.guesses or found or (one.roles.get("outcome") and one.guessed("outcome")):
+    if one.guesses or found or not is_settled(one) or (one.roles.get("outcome") and one.guessed("outcome")):
         # Where names leave something open, numbers and words may be anything, and any column may distinguish rows.
         found += [] if "event" in answered else _further_caveats(one)
         found += [] if "outcome" in answered else _misfits(one)
@@ -69,23 +69,20 @@ def _key_caveats(one: Reading) -> Iterator[Caveat]:
     if shape.numbered and many and normal(look.columns[one.key[0]].name) != "event":
         yield _raised(f"is/are only part of the event, as rows repeat events ({repeated:,})", one.names_of(one.key))
         return
-    yield _distinguish(one, one.distinguishing(every=True))
+    names = listed(one.names_of(one.key))
+    yield _raised(f"distinguishes/distinguish rows that agree in {names}", one.names_of(one.distinguishing(every=True)))
     if event and (expert := one.roles.get("expert", ())) and one.guessed("expert"):
         few = 2 * look.count([*event, *expert]) <= look.count(event) * look.count(expert)
         yield _grave("is/are no expert, as few come again", one.names_of(expert if few else ()))
 
 
-def _distinguish(one: Reading, places: Iterable[int]) -> Caveat:
-    """Return the caveat that the columns at `places` distinguish rows that agree in the key."""
-    return _raised(
-        f"distinguishes/distinguish rows that agree in {listed(one.names_of(one.key))}", one.names_of(places)
-    )
-
-
 def _further_caveats(one: Reading) -> Iterator[Caveat]:
-    """Yield the caveat that a column of names, ids or end times distinguishes some rows that agree in the key."""
+    """Yield the grave caveat that a column of names, ids or end times distinguishes some rows that agree in the key."""
     ends = [c.place for c in one.left(one.meanings.free) if c.kind == "time" and c.is_key]
-    yield _distinguish(one, dict.fromkeys([*one.distinguishing(every=False), *filter(one.varies, ends)]))
+    found = dict.fromkeys([*one.distinguishing(every=False), *filter(one.varies, ends)])
+    if not one.distinguishing(every=True):
+        names = listed(one.names_of(one.key))
+        yield _grave(f"distinguishes/distinguish some rows that agree in {names}", one.names_of(found))
 
 
 def _outcome_caveats(one: Reading) -> Iterator[Caveat]:
@@ -197,7 +194,10 @@ def _open_caveats(one: Reading) -> Iterator[Caveat]:
     named = any({PROBABILITY, "sureness"} & c.roles or "head" in c.hints or c.period for c in forecasts)
     single = one.shape in {ONE, WIDE} and len(forecasts) == 1
     yield _grave("is/are what happened", names if single and forecasts[0].binary else [])
-    yield _grave(f"is/are of several kinds: {listed(sorted(units))}", names if len(units) > 1 else [])
+    # Fractions and percentages may be those of different experts, about whose units more is asked.
+    mixed = len(units) > 1 and not units <= {"fractions", "percentages"}
+    yield _grave(f"is/are of several kinds: {listed(sorted(units))}", names if mixed else [])
+    yield _grave("is/are thresholds or times, and no experts", names if one.shape == WIDE and are_steps(names) else [])
     yield _grave("holds/hold odds", [c.name for c in forecasts if c.unit == "odds"])
     yield _grave("holds/hold amounts", [c.name for c in forecasts if c.is_amount_by_name])
     summary = all("summary" in c.hints for c in forecasts) and not named and one.shape != PAIRS

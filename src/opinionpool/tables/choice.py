@@ -72,7 +72,8 @@ def choose(meanings: Meanings) -> Choice:
     able = [one for one in able if not (one.caveats and one.loose) or one.guesses < least]
     able = _with_outcome([one for one in able if not any(one.is_part(other) for other in able)], able)
     able.sort(key=lambda one: (not one.roles.get("outcome"), one.shape == WIDE and one.asks, one.guesses))
-    return Choice(None, able, min(loose, key=lambda one: (one.guesses, len(one.caveats)), default=None))
+    rejected = (one for one in loose if one.caveats)
+    return Choice(None, able, min(rejected, key=lambda one: (one.guesses, len(one.caveats)), default=None))
 
 
 def _is_offered(one: Reading) -> bool:
@@ -169,6 +170,9 @@ class _Search:
         named = [place for _, place in able]
         if role == "event":
             named = self._events(named)
+        elif role == "class":
+            # Where one class is blank in some rows and another never is, the first says less.
+            named = [place for place in named if self.profile.columns[place].present == 1] or named
         found: list[tuple[int, ...]] = [(place,) for place in named]
         if role == "event" and not found and shape.numbered:
             found = [*look.row_names]
@@ -202,6 +206,7 @@ class _Search:
             able = [c for c in able if "head" in c.hints] or single
         elif role == "outcome":
             able = [c for c in look.free if c.may_say_outcome or (shape.columns and look.names_columns(c))]
+            able = [c for c in able if "decision" not in c.hints]
             able = [c for c in able if c.is_two or c.levels] or able
         elif role == "expert" and (look.called("event") or shape == RESPONDENTS):
             able = [
@@ -258,10 +263,11 @@ class _Search:
             return [tuple(sure for _, _, sure in look.pairs)] if look.pairs else []
         used = {place for places in roles.values() for place in places}
         free = [c for c in look.numbers if c.place not in used]
-        sure = {c for c in free if look.given_roles.settles(c.name) or "head" in c.hints}
+        known = {c for c in free if look.given_roles.settles(c.name)}
+        sure = known | {c for c in free if "head" in c.hints}
         flags = any(c.kind and not c.binary for c in free)
         free = [c for c in free if c in sure or not (flags and c.binary)]
-        plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.hints]
+        plain = [c for c in free if (c in sure or "unsure" not in c.hints) and (c in known or "summary" not in c.hints)]
         if self.loose and shape == WIDE and plain:
             named = [c for c in look.free if c.roles == {PROBABILITY} and c.forecasts and c.kind]
             plain = sorted([*plain, *(c for c in named if c.place not in used)], key=lambda c: c.place)

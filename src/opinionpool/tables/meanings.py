@@ -46,6 +46,18 @@ def stems(columns: Sequence[Column]) -> frozenset[str]:
     return frozenset(words[0]).intersection(*words[1:]) if words else frozenset()
 
 
+def are_steps(names: Sequence[str]) -> bool:
+    """Return True if headers differ only in the number at their end, and numbers do not follow one another.
+
+    >>> are_steps(["risk_2", "risk_6", "risk_10"]), are_steps(["judge 1", "judge 2"]), are_steps(["risk_2", "ann"])
+    (True, False, False)
+    """
+    found = [re.fullmatch(r"(.*\D)(\d+)", normal(name)) for name in names]
+    numbers = [int(each[2]) for each in found if each]
+    alike = len({each[1] for each in found if each}) == 1 and len(numbers) == len(names) > 1
+    return alike and numbers != [*range(numbers[0], numbers[0] + len(numbers))]
+
+
 def strangers(columns: Sequence[Column]) -> list[Column]:
     """Return the columns that are not of a family: at least three whose headers begin, or end, with the same word.
 

@@ -88,7 +88,8 @@ def words_of(name: str) -> frozenset[str]:
     [[], [], ['head', 'summary']]
     """
     own = _DEADLINE.sub("_", normal(name.rpartition(".")[2]))
-    if re.search(r"\?\s*(?:%|[(\[][^?]*[)\]])?\s*$", name) or _QUESTION.match(own):
+    asks = re.search(r"\?\s*(?:%|[(\[][^?]*[)\]])?\s*$", name) and not any(own in words for words in _WORDS.values())
+    if asks or _QUESTION.match(own):
         return frozenset({"question", *(["score"] if _RANGE.search(name) else [])})
     # A word before a number, as in "expert number 3", is part of a name.
     numbered = rf"_(?!(?:{'|'.join(_WORDS['head'] | _WORDS['score'])})_)[^\W\d_]+_(?=\d+$)"

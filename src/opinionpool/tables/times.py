@@ -35,7 +35,7 @@ _ZONE = rf"(?P<zone>(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>\d{{1,2}})(?::?(?P<minut
 _DAYS = (
     r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
     r"(?P<a>\d{1,2})[-/.](?P<b>\d{1,2})[-/.](?P<y>\d{4}|\d{2})",
-    r"(?:[A-Z]{2,9},?\s+)?(?P<d>\d{1,2})[- ](?P<m>[A-Z]{3,9})\.?,?[- ](?P<y>\d{4})",
+    r"(?:[A-Z]{2,9},?\s+)?(?P<d>\d{1,2})[- ](?P<m>[A-Z]{3,9})\.?,?[- ](?P<y>\d{4}|\d{2})",
     r"(?:[A-Z]{2,9},?\s+)?(?P<m>[A-Z]{3,9})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?,?[- ](?P<y>\d{4})",
 )
 _FORMS = [re.compile(rf"{day}(?:[T, ]\s*{_CLOCK})?\s*{_ZONE}?", re.ASCII | re.IGNORECASE) for day in _DAYS]
