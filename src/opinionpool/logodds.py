@@ -68,6 +68,8 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
         hint = "; a percentage must be divided by 100 first" if 1 < value <= 100 else ""
         if hint and what == "probability" and (q[q > 1] % 1 == 0).all():
             hint += ", and levels of a scale be declared: scale='1-5'"
+        if value < 0 and what == "probability":
+            hint = "; log-odds x are the probability 1 / (1 + exp(-x))"
         place = f" at position {where if len(where) > 1 else where[0]}" if where else ""
         raise ProbabilityError(f"each {what} must lie in [0, 1], and{place} it is {value:.15g}{hint}")
     return q

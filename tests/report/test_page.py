@@ -142,7 +142,7 @@ def test_its_numbers_are_those_from_python(found):
     for i, expert in enumerate(table.experts):
         place = columns["expert"].values.index(expert)
         features = [columns[key].show(columns[key].values[place]) for key in ("bias", "calibration", "accuracy", "auc")]
-        weight = [f"{table.weight[i]:.2f}", f"{table.low[i]:.2f} to {table.high[i]:.2f}"]
+        weight = [f"{table.weight[i]:.3f}", f"{table.low[i]:.2f} to {table.high[i]:.2f}"]
         assert page.row("experts", expert) == [expert, "", *map(minus, weight), "54"]
         assert page.row("features", expert) == [expert, *map(minus, features), "60", "54"]
     assert [row[0] for row in page.rows["experts"][1:]] == list(table.experts)
@@ -225,7 +225,7 @@ def test_every_pool_can_be_reported(pool):
     if state.weights is None:
         assert "has no weights" in page.sections["experts"]
     else:
-        assert page.row("experts", "expert_1")[2] == minus(f"{float(state.weights[0]):.2f}")
+        assert page.row("experts", "expert_1")[2] == minus(f"{float(state.weights[0]):.3f}")
 
 
 @pytest.mark.parametrize(

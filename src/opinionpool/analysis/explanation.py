@@ -314,18 +314,23 @@ def explain(
     if state.posterior is not None and batch.classes == 2 and len(present):
         low, high = state.interval(batch.q[0], prior, base_rate, level, topic)
         found = replace(found, interval=(float(low), float(high)))
-    return replace(found, notes=(*_against(found, state, present), *_mixed(found), *_at_floor(found)))
+    return replace(found, notes=(*_against(found, state, present), *_mixed(found, state), *_at_floor(found)))
 
 
-def _mixed(found: Explanation) -> list[Note]:
+def _mixed(found: Explanation, state: Fitted) -> list[Note]:
     """Note on the share of the answer that is due to the simple average and single experts; an empty list if none."""
     if found.members_share is None:
         return []
     text = (
         f"{1.0 - found.members_share:.0%} of the answer, as a probability, is that of the weighted pool; the rest is "
-        "the simple average and the forecasts of single experts, by how well each predicted the outcomes"
+        f"the simple average and the forecasts of single experts, {shared_by(state)}"
     )
     return [Note("mixed", text)]
+
+
+def shared_by(state: Fitted) -> str:
+    """Return the clause on what decides about the shares of the pool, the average and single experts."""
+    return "by how well each predicted the outcomes" if state.events.any() else "as is assumed of any panel"
 
 
 def _members_share(state: Fitted, batch: Batch) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import axes, frequencies
-from opinionpool.errors import ArgumentError, Note, OutcomeError
+from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError
 from opinionpool.estimators.base import BasePool, FitState
 from opinionpool.estimators.inputs import ExpertColumns, Given, aligned, label_array, row_keys, without
 from opinionpool.findings import finding
@@ -46,7 +47,7 @@ class IncrementalPool(BasePool):
         """Notes for the user on the fit and its data."""
         notes, known = super().notes_, self._known()
         if known.forgotten is not None:
-            notes = (*notes, finding("began-anew", events=f"{known.forgotten:,.15g}"))
+            notes = (*notes, _began_anew(known.forgotten))
         if known.open_rows:
             notes = (*notes, finding("open-rows-left-out", count=known.open_rows))
         return notes
@@ -163,6 +164,8 @@ class IncrementalPool(BasePool):
         """Replace the result of an earlier `fit` by `fitted`, which records the total weight of the earlier events."""
         forgotten = self._fitted.events if "_fitted" in self.__dict__ else None
         self._fitted = replace(fitted, forgotten=forgotten)
+        if forgotten is not None:
+            warnings.warn(_began_anew(forgotten).text, OpinionPoolWarning, stacklevel=4)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this fitted pool to a file, from which `op.load` restores it; see `op.save`."""
@@ -195,6 +198,11 @@ class IncrementalPool(BasePool):
             "events": self.n_events_,
             "rounded": fitted.rounded,
         }
+
+
+def _began_anew(forgotten: float) -> Note:
+    """Note that `partial_fit` does not learn from the events of an earlier `fit`, whose total weight is `forgotten`."""
+    return finding("began-anew", events=f"{forgotten:,.15g}")
 
 
 def _check_further(found: Labels, classes: Given, *, shared: bool) -> None:

@@ -375,7 +375,10 @@ def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[L
     Raises OutcomeError if `y` is not a column of labels, one for each event.
     """
     if y is None:
-        raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
+        raise OutcomeError(
+            f"This {who} estimator requires y to be passed, but the target y is None. "
+            "An event without an outcome has None, or NaN, in y."
+        )
     if type(y) is np.ndarray and y.dtype.kind in "biuf" and y.shape == (events,):
         # What scikit-learn would look for is not there.
         column = y

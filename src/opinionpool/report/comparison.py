@@ -363,7 +363,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
     """Return the paragraph that compares the scores of the pool and the best expert."""
     same = "" if best.events == found.scored else f" on the {counted(best.events, 'event')} that it answered"
     start = markup(
-        "The best single expert, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",
+        "The expert who did best against the pool, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",
         name(best.expert), decimal(best.score), same, decimal(best.pool_score),
     )  # fmt: skip
     reservation = _reservation(best.over_pool, min(best.events, found.units))
@@ -393,7 +393,7 @@ def _cards(f: ReportData, found: Comparison, best: ExpertScore | None) -> Html:
     if best is not None:
         same = best.events == found.scored
         more = "" if same else f"; on {counted(best.events, 'event')}, where the pool has {decimal(best.pool_score)}"
-        shown.append(card(markup("Best expert: {}", name(best.expert)), best.score, more))
+        shown.append(card(markup("Best expert against it: {}", name(best.expert)), best.score, more))
     return cards(shown)
 
 

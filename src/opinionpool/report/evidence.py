@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 
 from opinionpool.analysis.checks import Check
-from opinionpool.analysis.explanation import WeightTable, weight_table
+from opinionpool.analysis.explanation import WeightTable, shared_by, weight_table
 from opinionpool.arrays import Array
 from opinionpool.learning.constants import CORRELATION
 from opinionpool.learning.members import Members
@@ -53,7 +53,7 @@ from opinionpool.report.charts import (
 )
 from opinionpool.report.comparison import difference_columns, how_line
 from opinionpool.report.findings import Missing, ReportData
-from opinionpool.report.listing import Column, as_is, brief, decimal, finite, hundredths, percent, whole
+from opinionpool.report.listing import Column, as_is, brief, decimal, finite, percent, whole
 from opinionpool.report.panel import terms
 from opinionpool.report.view import levels_by_outcome, levels_words, pool_line, remarkable
 from opinionpool.scoring.compare import DEFAULT
@@ -199,7 +199,7 @@ def _expert_figure(f: ReportData, i: int) -> Html:
         kappa, bias = features.calibration[i], np.ravel(features.bias[i])
         single = Panel([kappa / 2.0], [[1.0]], bias, floor=floor, pool_floor=pool_floor)
         model = q, single.pool(q[:, None], _middle_prior(f))
-        phrase = f"calibration {float(features.calibration[i]):.2f}, {phrase}"
+        phrase = f"calibration {decimal(float(features.calibration[i]))}, {phrase}"
     who = forecasts.experts[i]
     drawn = reliability_chart(curve, _says(who, curve), model, small=True)
     return figure(drawn, markup("<b>{}</b>: {}", name(who), phrase))
@@ -338,7 +338,7 @@ def method_section(f: ReportData) -> Section:
     parts: list[Block] = [typed_code(f.options.source.command)] if f.options.source.command else []
     parts.append(paragraph(method_words(f.pool)))
     if f.pool == DEFAULT and f.learned.members is not None:
-        parts.append(shares_words(f.learned.members))
+        parts.append(shares_words(f.learned.members, shared_by(f.learned)))
     if f.options.saved is not None:
         parts.append(
             f"Answers, weights and features are those of the pool saved in {f.options.saved.file}, as it is; scores "
@@ -363,12 +363,12 @@ def method_section(f: ReportData) -> Section:
     return Section("method", "Method", [*parts, replace(grid(["", "version"], rows, words=2), kind="plain")])
 
 
-def shares_words(members: Members) -> str:
+def shares_words(members: Members, by: str) -> str:
     """Return the sentence on the shares of the weighted pool, the simple average and single experts in each answer."""
     pool, average, follow = (f"{share:.0%}" for share in members.shares)
     return (
         f"Of every answer, as a probability, {pool} is that of the weighted pool, {average} the simple average and "
-        f"{follow} the forecasts of single experts, shared by how well each predicted the outcomes."
+        f"{follow} the forecasts of single experts, {by}."
     )
 
 
@@ -419,7 +419,7 @@ def _columns(f: ReportData, weights: WeightTable | None) -> list[Column]:
         title = f"axis {decimal(ends[0], 1)} to {decimal(ends[1], 1)}"
         columns += [
             Column("picture", [weight_bar(*each, ends) for each in bounds], title),
-            Column("weight", weights.weight.tolist(), "weight", hundredths),
+            Column("weight", weights.weight.tolist(), "weight", decimal),
             Column("between", between, f"{weights.level:.0%} interval", as_is),
         ]
     levels = levels_by_outcome(f.forecasts)

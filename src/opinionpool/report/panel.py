@@ -237,7 +237,8 @@ def basis_section(f: ReportData) -> Section | None:
     if rows:
         caption = "Assessed. Worth: the number of resolved events that a belief counts for"
         parts.append(Table(belief_columns(rows), caption, "stack"))
-    parts.append(assumed_words(beliefs, f.forecasts.experts))
+    agreeing = any(each.code == "agreement" for each in f.state.notes)
+    parts.append(assumed_words(beliefs, f.forecasts.experts, agreeing=agreeing))
     parts.append(definitions([terms()[key][:2] for key in ("auc", "calibration", "bias", "correlation")]))
     if f.effects:
         p = float(f.pooled.probabilities[f.open_rows[0]])
@@ -268,8 +269,8 @@ def belief_worth(belief: Belief) -> str:
     return "certain" if math.isinf(belief.worth) else counted(round(belief.worth), "event")
 
 
-def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
-    """Return the sentence on the values assumed for the features that nobody assessed."""
+def assumed_words(beliefs: Beliefs, experts: Sequence[str], *, agreeing: bool) -> str:
+    """Return the sentence on the values assumed for what nobody assessed; `agreeing`: agreement tells accuracies."""
     own = [beliefs.experts.get(name, ExpertBeliefs()) for name in experts]
     assumed = []
     if "bias" not in beliefs.given and any(each.get("bias") is None for each in own):
@@ -277,7 +278,8 @@ def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
     if "calibration" not in beliefs.given and any(each.get("calibration") is None for each in own):
         assumed.append(f"about calibrated ({CALIBRATION:g})")
     if beliefs.absolute() is None and any(each.absolute() is None for each in own):
-        assumed.append(f"equally accurate (an AUC of {float(expected_auc(ACCURACY)):.2f})")
+        accurate = "the more accurate the more they agree" if agreeing else "equally accurate"
+        assumed.append(f"{accurate} (an AUC of {float(expected_auc(ACCURACY)):.2f}{' on average' * agreeing})")
     if len(experts) > 1 and beliefs.get("correlation") is None:
         assumed.append(f"errors correlated by {CORRELATION:g}")
     if not assumed:

@@ -224,7 +224,7 @@ class Plan:
                 f"{early} without a time of closing or resolving: their outcomes are taken as known when the last "
                 "forecast was made, which may be too early"
             )
-            notes.append(Note("outcome-dates", text, early))
+            notes.append(Note("outcome-dates", text, early, serious=True))
         undated = int((usable & np.isnat(times)).sum())
         if undated:
             notes.append(Note("undated", f"{undated} without a time: neither learned from nor scored", undated))
