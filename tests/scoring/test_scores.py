@@ -177,6 +177,7 @@ def test_unresolved_events_and_absent_forecasts_have_no_score(score, missing):
     values = score([0.8, 0.3, nan, nan], [missing, 1, 1, missing])
     assert np.isnan(values).tolist() == [True, False, True, True]
     assert values[1] == score([0.3], [1])[0]
+    assert np.array_equal(score([0.3, nan], [1, -1]), [values[1], nan], equal_nan=True)
     if score is not scores.brier_score:
         row = [0.2, 0.3, 0.5]
         values = score([row, row, [nan, nan, nan]], [missing, 1, 1])
@@ -189,7 +190,7 @@ def test_unresolved_events_and_absent_forecasts_have_no_score(score, missing):
     ("p", "y", "error", "message"),
     [
         ([0.7], [0.61], OutcomeError, "outcome 0 is 0.61; an event that settled at a fraction"),
-        ([0.7, 0.2], [1, -1], OutcomeError, "0 to 1.*outcome 1 is -1"),
+        ([0.7, 0.2], [1, -1], OutcomeError, "0 to 1.*outcome 1 is -1; of Forecasts f"),
         ([0.7, 0.2], [1, 2.0], OutcomeError, "outcome 1 is 2"),
         ([0.7], [math.inf], OutcomeError, "outcome 0 is inf"),
         ([0.7], ["1"], OutcomeError, r"outcomes are '1', .* 2 classes; .*classes\.index"),

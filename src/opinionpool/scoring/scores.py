@@ -17,6 +17,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Mask, as_array, as_numbers, frequencies, is_blank, unmasked
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import (
     POOL_FLOOR,
     SUM_TOLERANCE,
@@ -293,6 +294,9 @@ def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     outcomes = _class_numbers(unmasked(y, None), classes)
     if outcomes.shape != given.shape[:1]:
         raise ShapeError(f"{len(given)} forecasts need as many outcomes, not shape {outcomes.shape}")
+    # The outcomes of `Forecasts` are -1 where an event is open, and pools' scored answers are NaN there.
+    open_ = (outcomes == UNRESOLVED) & np.isnan(given.reshape(len(given), -1)).any(axis=1)
+    outcomes = np.where(open_, np.nan, outcomes) if open_.any() else outcomes
     check_classes(outcomes, classes)
     return given, outcomes
 
@@ -313,6 +317,7 @@ def check_classes(outcomes: Outcomes, classes: int) -> None:
         where = int(np.flatnonzero(other)[0])
         value = float(outcomes[where])
         hint = "; an event that settled at a fraction has no outcome to score" if 0 < value < classes - 1 else ""
+        hint = "; of Forecasts f, give np.where(f.resolved, f.outcomes, np.nan)" if value == -1 else hint
         raise OutcomeError(
             f"each outcome must be a class number 0 to {classes - 1}, or NaN where not resolved, and outcome "
             f"{where} is {value:.15g}{hint}"
