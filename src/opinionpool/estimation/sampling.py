@@ -347,12 +347,15 @@ def _few_together(keys: Keys, same: Keys) -> Keys:
 
     Votes have few keys, one for each number of right votes; hashes of contents also depend on who voted.
     """
-    order = np.lexsort((same, keys))
-    starts = np.append(True, np.diff(keys[order]) != 0)
-    different, group = starts | np.append(True, np.diff(same[order]) != 0), np.cumsum(starts) - 1
-    many = np.empty(len(keys), dtype=bool)
-    many[order] = (np.bincount(group, different) > TOGETHER)[group]
-    return np.where(many & (keys != 0), mixed(keys ^ same), keys)
+    # Sorting one array of numbers takes a third of the time of sorting pairs.
+    pairs = mixed(keys ^ same)
+    order = np.argsort(pairs)
+    different = order[np.append(True, np.diff(pairs[order]) != 0)]
+    found, count = np.unique(keys[different], return_counts=True)
+    many = found[(count > TOGETHER) & (found != 0)]
+    if not len(many):
+        return keys
+    return np.where(many[np.searchsorted(many[:-1], keys)] == keys, pairs, keys)
 
 
 def _different(keys: Keys) -> int:
