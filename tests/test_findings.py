@@ -35,7 +35,7 @@ def test_a_place_names_lines_rows_and_further_files():
 
 def test_an_error_has_its_class_code_place_and_remedies():
     place = Place("f.csv", (3,), value="0xe9")
-    error = fault("not-utf-8", place, [Remedy({"encoding": "cp1252"})])
+    error = fault("not-utf-8", place, [Remedy({"encoding": "cp1252"})], use="Windows, western Europe")
     assert type(error) is errors.TableError
     assert error.finding.code == "not-utf-8"
     assert error.finding.place.rows == (3,)

@@ -420,6 +420,10 @@ def _dialect(text: str, whole: bool, separators: str) -> tuple[str, tuple[str, .
     return best[1], tuple(without_apostrophe(cell.strip()) for cell in best[2]), best[0][0]
 
 
+# Encodings that a text may have, the more usual first, and where they are in use.
+_ENCODINGS = {"cp1252": "Windows, western Europe", "cp932": "Japanese", "gb18030": "Chinese"}
+
+
 def bad_encoding(name: str, path: str) -> OpinionPoolError | None:
     """Return the error for the first line of the file that is not UTF-8; None if all lines are."""
     with open(path, "rb") as lines:
@@ -428,8 +432,19 @@ def bad_encoding(name: str, path: str) -> OpinionPoolError | None:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
                 place = Place(name, (number,), value=f"0x{line[error.start]:02x}")
-                return fault("not-utf-8", place, [Remedy({"encoding": "cp1252"})])
+                able = [codec for codec in _ENCODINGS if _decodes(path, codec)][:1]
+                ways = [Remedy({"encoding": codec}) for codec in able]
+                return fault("not-utf-8", place, ways, use=_ENCODINGS[able[0]] if able else "")
     return None
+
+
+def _decodes(path: str, codec: str) -> bool:
+    """Whether the whole file is text in the encoding `codec`."""
+    try:
+        with open(path, encoding=codec) as text:
+            return all(text)
+    except UnicodeDecodeError:
+        return False
 
 
 _JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "expert": "A", "probability": 0.7}'

@@ -53,12 +53,14 @@ _COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
 def normal(name: str) -> str:
     """Return a header as headers are compared: in lower case, without unit, accents or question mark.
 
-    >>> normal("Question ID"), normal("userUuid"), normal("Probability (%)"), normal("Événement"), normal("Happened?")
+    >>> normal("Question no."), normal("userUuid"), normal("Probability (%)"), normal("Événement"), normal("Happened?")
     ('question_id', 'user_id', 'probability', 'evenement', 'happened')
     """
     name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     spaced = re.sub(_CAPITAL, "_", re.sub(r"[(\[]?%[)\]]?|\?$", "", name.rstrip()))
-    return re.sub(r"(^|_)[ug]uid$", r"\1id", re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower())
+    plain = re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
+    # What is called a number or code of something is its id.
+    return re.sub(r"(?:^|(?<=_))[ug]uid$|(?<=[^_]_)(?:nr|no|code)$", "id", plain)
 
 
 def roles_of(name: str) -> frozenset[str]:
@@ -69,7 +71,9 @@ def roles_of(name: str) -> frozenset[str]:
     """
     parts = name.split(".")
     whole = normal(name)
-    found = frozenset(role for role, names in _NAMES.items() if whole in names)
+    # What stands in brackets, as a zone, is no part of the name unless the list has it.
+    ways = {whole, normal(re.sub(r"\s*[(\[][^()\[\]]*[)\]]$", "", name))}
+    found = frozenset(role for role, names in _NAMES.items() if not ways.isdisjoint(names))
     found |= {"time"} if whole.endswith("_timestamp") else set()
     for level in range(1, len(parts)):
         inner = normal(".".join(parts[level:]))
@@ -84,7 +88,7 @@ def words_of(name: str) -> frozenset[str]:
 
     >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Rain before May? (0-100)", "ann")]
     [['index', 'never', 'part'], ['head', 'unsure'], ['question'], ['question'], []]
-    >>> [sorted(words_of(name)) for name in ("Vote before July", "Rain before 1 May", "p before talk")]
+    >>> [sorted(words_of(name)) for name in ("Storm before July", "Rain before 1 May", "p before talk")]
     [[], [], ['head', 'summary']]
     """
     own = _DEADLINE.sub("_", normal(name.rpartition(".")[2]))

@@ -1,4 +1,4 @@
-"""Spreadsheets, whose first sheet that has cells is written as CSV for the engine."""
+"""Spreadsheets, whose first sheet that has a row of several cells is written as CSV for the engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import datetime
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
@@ -23,7 +23,7 @@ LARGEST = 1 << 30
 
 
 def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
-    """Write the first sheet that has cells to the path `target` as CSV, a line for each row; return the notes."""
+    """Write the first sheet with several cells in a row, or with any, to the path `target` as CSV; return the notes."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -38,11 +38,15 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
         check_cells(name, each.rows, each.columns, each.count)
     try:
         book = CalamineWorkbook.from_path(path)
-        for sheet in book.sheet_names:
-            rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
-            if any(cell != "" for row in rows for cell in row):
+        found: list[tuple[str, Sequence[Sequence[object]], int]] = [("", [], 0)]
+        for own in book.sheet_names:
+            lines = book.get_sheet_by_name(own).to_python(skip_empty_area=False)
+            found.append((own, lines, max((sum(cell != "" for cell in line) for line in lines), default=0)))
+            if found[-1][2] > 1:
                 break
-        else:
+        # A sheet of remarks has one cell in a row.
+        sheet, rows, most = max(found, key=lambda one: min(one[2], 2))
+        if not most:
             raise fault("no-cells", file=name)
     except (CalamineError, OSError, ValueError) as error:
         if isinstance(error, TableError):

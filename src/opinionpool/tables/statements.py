@@ -93,7 +93,7 @@ class Distinctions:
         again = any("again" in column.hints for column in self.unused)
         if days:
             ways = [way for name in days for way in self._parts(name, ("event",))]
-        elif not able and (again or self.levels) and not (self.time or self.names):
+        elif not able and (again or (self.levels and not (self.time or self.names))):
             ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
         elif not able:
             ways = self.by_time(duplicates="last") or [Remedy({"duplicates": "last"})]
@@ -121,7 +121,7 @@ class Distinctions:
 
     def _subjects(self, adds: bool) -> list[Column]:
         """Unused columns that may say what rows are about; columns of outcomes only if numbers add up to 1 (`adds`)."""
-        able = [c for c in self.unused if c.is_key or "order" in c.roles]
+        able = [c for c in self.unused if (c.is_key and c.present == 1) or "order" in c.roles]
         return [c for c in able if adds or not ({"outcome"} & c.roles or "unsure" in c.hints or c.folded <= TRUTH)]
 
     def _differs(self, column: Column, long_rows: LongRows, groups: Sequence[Index], every: bool = False) -> bool:
