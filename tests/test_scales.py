@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from sklearn.base import clone
 
 import opinionpool as op
 from opinionpool.cli import app as cli
@@ -252,6 +253,7 @@ class TestVerdicts:
         if pool in {"gaussian", "log"}:
             kind = {"gaussian": op.GaussianPool, "log": op.LogPool}[pool](scale="B,tie,A")
             np.testing.assert_allclose(kind.fit(words[levels], happened).predict_proba(words[levels])[:, 1], expected)
+            kind = clone(kind)
             for rows in (slice(0, 15), slice(15, 40)):
                 kind.partial_fit(words[levels[rows]], happened[rows], classes=["A", "B"])
             np.testing.assert_allclose(kind.predict_proba(words[levels])[:, 1], expected)

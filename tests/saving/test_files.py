@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import opinionpool as op
-from opinionpool.errors import ArgumentError, Note, OpinionPoolError, SavedPoolError
+from opinionpool.errors import ArgumentError, Note, OpinionPoolError, OpinionPoolWarning, SavedPoolError
 from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
@@ -195,7 +195,8 @@ class TestEstimators:
 
     def test_errors_state_the_rule(self):
         f = simulated(unresolved=0)
-        anew = op.GaussianPool().fit(f.X, f.outcomes).partial_fit(f.X[:30], f.outcomes[:30])
+        with pytest.warns(OpinionPoolWarning, match="began anew"):
+            anew = op.GaussianPool().fit(f.X, f.outcomes).partial_fit(f.X[:30], f.outcomes[:30])
         assert anew.n_events_ == 30
         assert "the 40 events of the fit before it" in anew.notes_[-1].text
         pool = op.GaussianPool().partial_fit(f.X, f.outcomes, classes=[0, 1], prior=0.3)

@@ -246,6 +246,7 @@ def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcom
     ("text", "reason"),
     [
         ("item,p5,p50,p95\na,.1,.2,.3\nb,.2,.4,.6\n", "'p50' is quantiles of an amount"),
+        ("zone,risk_2,risk_6,risk_10\na,.3,.2,.1\nb,.6,.5,.1\n", "are thresholds or times, and no experts"),
         ("question,person,estimate,unit\na,x,.1,share\na,y,.2,share\nb,x,.3,share\n", "'unit' says what"),
         ("a,home,draw,away,forecast\nx,.5,.3,.2,.1\ny,.4,.4,.2,.3\nz,.2,.5,.3,.2\n", "'home', 'draw', 'away' add up"),
         ("Risk,Anna,Bert,Mitigated\na,.2,.1,0\nb,.4,.3,1\nc,.3,.3,1\n", "'Mitigated' is the outcome"),

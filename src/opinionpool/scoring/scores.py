@@ -295,7 +295,7 @@ def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     if outcomes.shape != given.shape[:1]:
         raise ShapeError(f"{len(given)} forecasts need as many outcomes, not shape {outcomes.shape}")
     # The outcomes of `Forecasts` are -1 where an event is open, and pools' scored answers are NaN there.
-    open_ = (outcomes == UNRESOLVED) & np.isnan(given.reshape(len(given), -1)).any(axis=1)
+    open_ = (outcomes == UNRESOLVED) & np.isnan(given if given.ndim == 1 else given.sum(axis=1))
     outcomes = np.where(open_, np.nan, outcomes) if open_.any() else outcomes
     check_classes(outcomes, classes)
     return given, outcomes

@@ -213,7 +213,7 @@ def _open_caveats(one: Reading) -> Iterator[Caveat]:
     alike = [c for c in rest if c.unit in units and c.fractions]
     named &= not (one.shape == ONE and len(alike) > 1 and "head" not in forecasts[0].hints)
     family = named or len(rest) <= len(forecasts) or (len(forecasts) > 1 and stems(forecasts))
-    yield _grave("holds/hold forecasts as well", [] if family else [c.name for c in rest])
+    yield _grave("holds/hold forecasts", [] if family else [c.name for c in rest])
 
 
 def _alike(one: Reading) -> Iterator[Column]:

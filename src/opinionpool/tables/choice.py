@@ -72,7 +72,7 @@ def choose(meanings: Meanings) -> Choice:
     able = [one for one in able if not (one.caveats and one.loose) or one.guesses < least]
     able = _with_outcome([one for one in able if not any(one.is_part(other) for other in able)], able)
     able.sort(key=lambda one: (not one.roles.get("outcome"), one.shape == WIDE and one.asks, one.guesses))
-    rejected = (one for one in loose if one.caveats)
+    rejected = (one for one in loose if 0 < len(one.caveats) <= _OPEN)
     return Choice(None, able, min(rejected, key=lambda one: (one.guesses, len(one.caveats)), default=None))
 
 

@@ -206,7 +206,8 @@ def _layout(reading: Reading) -> Layout:
 def levels_hint(profile: Profile, names: Collection[str], known: bool = False) -> str:
     """Return the text that asks for the levels, in order, of columns `names`; if `known`, only for known scales."""
     able = {name: s for name, s in profile.few_words().items() if s or (not known and "verdict" in roles_of(name))}
-    flags = {c.name for c in profile.columns if c.yes_no and "verdict" not in c.roles}
+    # Where nothing is read yet, yes and no may be about anything, unless a name says that they are verdicts.
+    flags = {c.name for c in profile.columns if c.yes_no and not (known or "verdict" in c.roles)}
     scales = {name: scale for name, scale in able.items() if name in names and name not in flags}
     if not scales:
         able_names, words = ([], []) if known else _shared_words(profile, names)
