@@ -132,7 +132,12 @@ def test_words_are_told_from_unreadable_numbers():
 
 # Kinds of numbers that are no probabilities: what the error says, and the options that `check` may print.
 KINDS = [
-    ("levels of a scale", ["8", "3", "10", "6"], "levels are 1-10, say --scale 1-10", [{"scale": {"*": "1-10"}}]),
+    (
+        "levels of a scale",
+        ["8", "3", "10", "6"],
+        "levels in order, 1-10, and no codes of classes, say --scale",
+        [{"scale": {"*": "1-10"}}],
+    ),
     ("ratings", ["5", "1", "4", "1"], "whole numbers from 1 to 5 are a scale", [{"scale": {"*": "1-5"}}]),
     ("decimal odds", ["1.80", "2.10", "3.4", "15"], "may be decimal odds", []),
     ("one stray number", ["0.2", "0.7", "8", "0.4"], "correct the cell", []),
