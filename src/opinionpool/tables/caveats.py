@@ -18,7 +18,6 @@ from opinionpool.tables.roles import (
     PROBABILITY,
     RESPONDENTS,
     SURE,
-    TEXT,
     WIDE,
     class_names,
     is_never,
@@ -39,7 +38,7 @@ def caveats(one: Reading) -> list[Caveat]:
         PROBABILITY: _forecast_caveats,
     }
     found = [each for role, own in subjects.items() if role not in answered for each in own(one) if each.names]
-    if one.guesses or found or not is_settled(one) or (one.roles.get("outcome") and one.guessed("outcome")):
+    if one.guesses or found or not one.settled or (one.roles.get("outcome") and one.guessed("outcome")):
         # Where names leave something open, numbers and words may be anything, and any column may distinguish rows.
         found += [] if "event" in answered else _further_caveats(one)
         found += [] if "outcome" in answered else _misfits(one)
@@ -70,7 +69,7 @@ def _key_caveats(one: Reading) -> Iterator[Caveat]:
         yield _raised(f"is/are only part of the event, as rows repeat events ({repeated:,})", one.names_of(one.key))
         return
     names = listed(one.names_of(one.key))
-    yield _raised(f"distinguishes/distinguish rows that agree in {names}", one.names_of(one.distinguishing(every=True)))
+    yield _raised(f"distinguishes/distinguish rows that agree in {names}", one.names_of(one.distinguishing))
     if event and (expert := one.roles.get("expert", ())) and one.guessed("expert"):
         few = 2 * look.count([*event, *expert]) <= look.count(event) * look.count(expert)
         yield _grave("is/are no expert, as few come again", one.names_of(expert if few else ()))
@@ -78,9 +77,9 @@ def _key_caveats(one: Reading) -> Iterator[Caveat]:
 
 def _further_caveats(one: Reading) -> Iterator[Caveat]:
     """Yield the grave caveat that a column of names, ids or end times distinguishes some rows that agree in the key."""
-    ends = [c.place for c in one.left(one.meanings.free) if c.kind == "time" and c.is_key]
-    found = dict.fromkeys([*one.distinguishing(every=False), *filter(one.varies, ends)])
-    if not one.distinguishing(every=True):
+    if not one.distinguishing:
+        ends = [c.place for c in one.left(one.meanings.free) if c.kind == "time" and c.is_key]
+        found = dict.fromkeys([*one.varying, *filter(one.varies, ends)])
         names = listed(one.names_of(one.key))
         yield _grave(f"distinguishes/distinguish some rows that agree in {names}", one.names_of(found))
 
@@ -174,7 +173,7 @@ def _forecast_caveats(one: Reading) -> Iterator[Caveat]:
 
 
 def _kind_caveats(one: Reading, columns: Sequence[Column]) -> Iterator[Caveat]:
-    """Yield grave caveats about forecasts, in `columns` unless the user names experts: they may be of another kind."""
+    """Yield caveats, all but one grave, on forecasts of another kind; `columns`: those that the user leaves open."""
     look, wide, names = one.meanings, one.shape == WIDE, [c.name for c in one.forecast_columns if c.kind]
     yield _grave("says/say what amounts are measured in", look.measures)
     yield _grave("is/are several forecasts by each", names if wide and sides(columns) else [])
@@ -243,21 +242,6 @@ def _alike(one: Reading) -> Iterator[Column]:
         alike = alike or (c in numbers and bool(c.kind) and not (single and c.binary))
         if alike or (c.kind == "mixed" and c in plain):
             yield c
-
-
-def is_settled(one: Reading) -> bool:
-    """Return True if headers or the user make a reading certain: a header is clear, or all columns are forecasts."""
-    if one.meanings.given:
-        return True
-    given = one.meanings.given_roles
-    named = [(role, c) for role in one.roles for c in one.columns(role) if role in c.roles]
-    vague = [c for _, c in named if "other" in c.roles and TEXT not in c.roles and not c.folded <= TRUTH]
-    clear = {role for role, c in named if c not in vague} - {PROBABILITY}
-    clear |= {"index" for c in one.columns("event") if "index" in c.hints}
-    sure = any({PROBABILITY, "sureness"} & c.roles or {"head", "question"} & c.hints for c in one.forecast_columns)
-    every = not one.event and len(one.used) == sum(bool(c.kind) for c in one.profile.columns)
-    known = one.meanings.known or one.meanings.beside.names or given.include or given.exclude
-    return bool(clear or every or known or (sure and not vague))
 
 
 def vetoes(one: Reading) -> Iterator[str]:

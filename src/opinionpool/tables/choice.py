@@ -3,8 +3,8 @@
 A reading has one of a few shapes, and a column for each role that the shape needs. A table is read if headers allow one
 reading only, and it has no caveat: no column may be something else than it is taken for. Else readings are offered that
 leave two things open at most: roles that are guessed by cells, or one caveat, which the question quotes. One exception:
-in a table without an expert column, the columns of numbers whose headers are words
-for nothing else are the experts, and the one column of unique words left is the event.
+in a table without an expert column, the columns of numbers whose headers are words for nothing else are the experts,
+and the one column of unique words left is the event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain, combinations, islice, product
 from typing import NamedTuple
 
-from opinionpool.tables.caveats import caveats, is_settled, vetoes
+from opinionpool.tables.caveats import caveats, vetoes
 from opinionpool.tables.classes import TRUTH
 from opinionpool.tables.meanings import Meanings, sides, strangers
 from opinionpool.tables.profile import Column
@@ -52,11 +52,11 @@ class Choice(NamedTuple):
 def choose(meanings: Meanings) -> Choice:
     """Return the one reading of a table that leaves no caveat, or the readings that the user is asked about."""
     judged = [replace(one, caveats=tuple(caveats(one))) for one in _readings(meanings)]
-    fit = _best(one for one in judged if not one.caveats and is_settled(one))
+    fit = _best(one for one in judged if one.settled and not one.caveats)
     known = {one.meaning for one in fit}
     questionable = [
         one
-        for one in _best(one for one in judged if one.caveats or not is_settled(one))
+        for one in _best(one for one in judged if one.caveats or not one.settled)
         if one.meaning not in known and not any(one.within(other) or one.outdone(other) for other in fit)
     ]
     questionable = _with_outcome(questionable, fit)

@@ -62,7 +62,7 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
     if head.startswith(b"PAR1"):
         return FileSource(name, path, "parquet", notes=(finding("format", format="Parquet"),))
     codec, notes = find_codec(head, encoding, name), list[Note]()
-    if encoding is not None and codec and one_byte(codec) and bad_encoding(name, path) is None:
+    if encoding is not None and codec and one_byte(codec) and _not_utf_8(path) is None:
         # With one --encoding for two files, one of them may well be in order as it is.
         codec = None
         notes.append(finding("encoding", file=name, encoding=encoding))
@@ -426,15 +426,23 @@ _ENCODINGS = {"cp1252": "Windows, western Europe", "cp932": "Japanese", "gb18030
 
 def bad_encoding(name: str, path: str) -> OpinionPoolError | None:
     """Return the error for the first line of the file that is not UTF-8; None if all lines are."""
+    wrong = _not_utf_8(path)
+    if wrong is None:
+        return None
+    codec = next((codec for codec in _ENCODINGS if _decodes(path, codec)), None)
+    ways = [] if codec is None else [Remedy({"encoding": codec})]
+    place = Place(name, wrong[:1], value=f"0x{wrong[1]:02x}")
+    return fault("not-utf-8", place, ways, use="" if codec is None else _ENCODINGS[codec])
+
+
+def _not_utf_8(path: str) -> tuple[int, int] | None:
+    """Number of the first line of a file that is not UTF-8, from 1, and the byte that is not; None if all lines are."""
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
-                place = Place(name, (number,), value=f"0x{line[error.start]:02x}")
-                able = [codec for codec in _ENCODINGS if _decodes(path, codec)][:1]
-                ways = [Remedy({"encoding": codec}) for codec in able]
-                return fault("not-utf-8", place, ways, use=_ENCODINGS[able[0]] if able else "")
+                return number, line[error.start]
     return None
 
 

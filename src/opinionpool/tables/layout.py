@@ -44,8 +44,6 @@ from opinionpool.text import counted, listed, quoted, shown, typed
 
 # Most readings that a question offers, and most columns that it shows.
 _OFFERED, _SHOWN = 3, 30
-# Most roles that are guessed in a reading that is offered.
-_GUESSES = 2
 
 
 # Header, or headers, of the columns to which the user gives a role; None if no column has the role.

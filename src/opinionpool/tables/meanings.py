@@ -119,7 +119,8 @@ class Meanings:
             if c.name in named or c.place in summed or not ({"never", "score"} & c.hints or c.is_amount)
         ]
         # Odds, and what was predicted, are no forecasts beside other numbers.
-        odd = {c.place for c in self.numbers if (c.spread == "odds" and "%" not in c.name) or c.is_decision}
+        guess = {c.place for c in self.numbers if c.binary and "decision" in c.hints}
+        odd = guess | {c.place for c in self.numbers if c.spread == "odds" and "%" not in c.name}
         other = [c for c in self.numbers if c.name in named or c.place not in odd]
         self.numbers = other if any(c.kind for c in other) else self.numbers
         self.labels = [

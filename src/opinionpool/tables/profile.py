@@ -225,11 +225,6 @@ class Column:
         return self.is_two and not {"unsure", "never"} & self.hints
 
     @property
-    def is_decision(self) -> bool:
-        """Whether the cells are 0 and 1, and the header is a word for a prediction, such as predicted or guess."""
-        return self.binary and "decision" in self.hints
-
-    @property
     def is_amount(self) -> bool:
         """Whether the header hints at an outcome and numbers exceed 1, so that outcomes may be amounts."""
         return "unsure" in self.hints and "head" not in self.hints and self.kind == "number" and self.span[1] > 1

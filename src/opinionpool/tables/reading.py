@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from opinionpool.tables.classes import says_which
+from opinionpool.tables.classes import TRUTH, says_which
 from opinionpool.tables.meanings import Meanings
 from opinionpool.tables.profile import FEW, Column, Profile
 from opinionpool.tables.roles import (
@@ -18,6 +18,7 @@ from opinionpool.tables.roles import (
     ONE,
     PAIRS,
     PROBABILITY,
+    TEXT,
     WIDE,
     Shape,
     class_names,
@@ -137,6 +138,21 @@ class Reading:
         scores = self.loose and PROBABILITY not in look.given and any("score" in c.hints for c in self.forecast_columns)
         return found + unused + numbered + (scores and bool(self.shape.columns))
 
+    @cached_property
+    def settled(self) -> bool:
+        """Whether headers or the user make the reading certain: a header is clear, or all columns are forecasts."""
+        if self.meanings.given:
+            return True
+        given = self.meanings.given_roles
+        named = [(role, c) for role in self.roles for c in self.columns(role) if role in c.roles]
+        vague = [c for _, c in named if "other" in c.roles and TEXT not in c.roles and not c.folded <= TRUTH]
+        clear = {role for role, c in named if c not in vague} - {PROBABILITY}
+        clear |= {"index" for c in self.columns("event") if "index" in c.hints}
+        sure = any({PROBABILITY, "sureness"} & c.roles or {"head", "question"} & c.hints for c in self.forecast_columns)
+        every = not self.event and len(self.used) == sum(bool(c.kind) for c in self.profile.columns)
+        known = self.meanings.known or self.meanings.beside.names or given.include or given.exclude
+        return bool(clear or every or known or (sure and not vague))
+
     def guessed(self, role: str) -> bool:
         """Whether the column with `role` has this role neither by its header nor by the user's options."""
         return role not in self.meanings.given and not any(role in c.roles for c in self.columns(role))
@@ -236,16 +252,28 @@ class Reading:
         found = [c.name for c in left if not named or self.varies(c.place)]
         return found if len(found) > (_OTHERS if named else _FEW) else []
 
-    def distinguishing(self, every: bool) -> list[int]:
-        """Unused columns that vary where the key agrees in two rows; if `every`, in any two such rows."""
-        look = self.profile
+    @cached_property
+    def _subjects(self) -> tuple[list[int], list[int]]:
+        """Columns of the key (and time), and unused columns that may say more of what rows are about; if rows agree."""
         places = [*self.key, *([] if self.shape.numbered else self.meanings.times[:1])]
-        if not places or not look.repeated(places):
-            return []
+        if not places or not self.profile.repeated(places):
+            return places, []
         able = [c for c in self.left(self.meanings.free) if c.is_key and c.present == 1]
         able = [c for c in able if c.is_part or c.kind != "number"]
         able = [c for c in able if self.meanings.roles(c) or c.kind == "time" or "unsure" not in c.hints]
-        return [c.place for c in able if (look.distinguishes if every else look.varies_within)(c.place, places)]
+        return places, [c.place for c in able]
+
+    @cached_property
+    def distinguishing(self) -> list[int]:
+        """Unused columns that vary between any two rows that agree in the key."""
+        key, able = self._subjects
+        return [place for place in able if self.profile.distinguishes(place, key)]
+
+    @cached_property
+    def varying(self) -> list[int]:
+        """Unused columns that vary between some rows that agree in the key."""
+        key, able = self._subjects
+        return [place for place in able if self.profile.varies_within(place, key)]
 
     def namesakes(self, column: Column) -> set[int]:
         """Positions of columns of numbers whose headers share most words with that of `column`; none if all do."""
